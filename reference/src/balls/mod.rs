@@ -1,0 +1,1 @@
+//! Chains in double-double with a float64 radius.

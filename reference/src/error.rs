@@ -1,0 +1,22 @@
+//! Why a truth cannot be given.
+
+/// Why an evaluation ended without a truth.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EvaluateError {
+    /// The call is not valid.
+    #[error(transparent)]
+    Invalid(#[from] ulpian_spec::InferError),
+    /// It would not fit.
+    #[error(
+        "this evaluation would hold about {needed} bytes, more than the limit of {limit}; raise the limit or split the case"
+    )]
+    TooLarge {
+        /// Estimated bytes.
+        needed: u128,
+        /// The limit in force.
+        limit: usize,
+    },
+    /// The result depends on chance.
+    #[error("the result of dropout in training is not determined without a mask; give `mask`, or p = 0")]
+    Undetermined,
+}

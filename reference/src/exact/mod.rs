@@ -1,0 +1,1 @@
+//! Any element of any chain in arbitrary precision: the definition of every op.

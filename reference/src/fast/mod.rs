@@ -1,0 +1,1 @@
+//! Single ops over exact inputs in float64 with a proved radius.

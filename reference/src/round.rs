@@ -1,0 +1,1 @@
+//! Rounding of intervals to a dtype.

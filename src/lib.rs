@@ -1,0 +1,1 @@
+//! Ulpian settles numerical disputes about neural-network computations.
