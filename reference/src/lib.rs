@@ -8,6 +8,7 @@
 //!   every op's meaning, special values included; the other two only save time.
 
 mod balls;
+pub mod eft;
 mod error;
 mod exact;
 mod fast;
