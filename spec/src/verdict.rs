@@ -343,11 +343,40 @@ pub struct Expectation {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedTruth {
-    /// Row-major values; a number, or `"nan"`, `"inf"`, `"-inf"`.
+    /// Row-major values; a number, or `"nan"`, `"inf"`, `"-inf"`. A single value stands for every element.
     pub values: Vec<ExpectedValue>,
     /// Absolute distance from the real value that is allowed, since sources print few digits.
     #[serde(default)]
     pub tolerance: f64,
+    /// Distance that is allowed besides, as a share of the value.
+    #[serde(default)]
+    pub relative: f64,
+}
+
+impl ExpectedTruth {
+    /// Does the enclosure hold these values? The error says where it does not.
+    ///
+    /// # Errors
+    /// A sentence about the number of elements, or about the first element whose distance is too large.
+    pub fn check(&self, truth: &crate::Enclosure) -> Result<(), String> {
+        if self.values.len() != 1 && self.values.len() != truth.len() {
+            return Err(format!("{} values are expected, the result has {}", self.values.len(), truth.len()));
+        }
+        for index in 0..truth.len() {
+            let expected = self.values[if self.values.len() == 1 { 0 } else { index }].0;
+            let center = truth.center[index];
+            let close = if expected.is_finite() && center.is_finite() {
+                let distance = ((center - expected) + truth.low_at(index)).abs();
+                distance <= self.tolerance + self.relative * expected.abs() + truth.radius[index]
+            } else {
+                expected == center || (expected.is_nan() && center.is_nan())
+            };
+            if !close {
+                return Err(format!("element {index} is {center:e}, {expected:e} is expected"));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A float64 written as a number or as `"nan"`, `"inf"`, `"-inf"`.
