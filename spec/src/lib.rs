@@ -11,6 +11,7 @@ pub mod executor;
 pub mod op;
 pub mod ops;
 pub mod tensor;
+pub mod tensors_file;
 pub mod verdict;
 
 pub use case::{Case, Node, Observation, ValueRef};

@@ -1,0 +1,144 @@
+//! Tensors in safetensors files: the one way tensors reach disk and cross a pipe.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+
+use crate::{DType, HostTensor, Storage};
+
+/// Every tensor of the file, by name. Offsets, lengths and shapes are checked against the file's real size.
+///
+/// # Errors
+/// What is wrong, without the file's name: it cannot be read, is not of the format, or holds an element type that PyTorch's
+/// ops here do not take.
+pub fn read(path: &Path) -> Result<BTreeMap<String, HostTensor>, String> {
+    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+    from_bytes(&bytes)
+}
+
+/// [`read`], from the file's content.
+///
+/// # Errors
+/// As [`read`].
+pub fn from_bytes(bytes: &[u8]) -> Result<BTreeMap<String, HostTensor>, String> {
+    let file = SafeTensors::deserialize(bytes).map_err(|e| format!("not a safetensors file: {e}"))?;
+    let mut tensors = BTreeMap::new();
+    for (name, view) in file.iter() {
+        let dtype = dtype_of(view.dtype()).ok_or_else(|| {
+            format!("tensor `{name}` is of element type {}, which no op here takes", view.dtype())
+        })?;
+        let storage = Storage::from_le_bytes(dtype, view.data());
+        let tensor = HostTensor::new(view.shape(), storage)
+            .ok_or_else(|| format!("tensor `{name}`: the data does not fill shape {:?}", view.shape()))?;
+        tensors.insert(name.to_owned(), tensor);
+    }
+    Ok(tensors)
+}
+
+/// Writes the tensors to `path`.
+///
+/// # Errors
+/// What the system said.
+pub fn write<'a>(
+    path: &Path,
+    tensors: impl IntoIterator<Item = (String, &'a HostTensor)>,
+) -> Result<(), std::io::Error> {
+    let bytes: Vec<(String, DType, Vec<usize>, Vec<u8>)> = tensors
+        .into_iter()
+        .map(|(name, t)| (name, t.dtype(), t.shape().to_vec(), t.storage().to_le_bytes()))
+        .collect();
+    let views: Result<Vec<_>, _> = bytes
+        .iter()
+        .map(|(name, dtype, shape, data)| Ok((name, TensorView::new(to_file(*dtype), shape.clone(), data)?)))
+        .collect();
+    views.and_then(|views| safetensors::serialize_to_file(views, None, path)).map_err(|e| match e {
+        safetensors::SafeTensorError::IoError(e) => e,
+        other => std::io::Error::other(other.to_string()),
+    })
+}
+
+fn dtype_of(dtype: Dtype) -> Option<DType> {
+    Some(match dtype {
+        Dtype::F64 => DType::F64,
+        Dtype::F32 => DType::F32,
+        Dtype::F16 => DType::F16,
+        Dtype::BF16 => DType::BF16,
+        Dtype::I64 => DType::I64,
+        Dtype::I32 => DType::I32,
+        Dtype::I16 => DType::I16,
+        Dtype::I8 => DType::I8,
+        Dtype::U8 => DType::U8,
+        Dtype::BOOL => DType::Bool,
+        _ => return None,
+    })
+}
+
+fn to_file(dtype: DType) -> Dtype {
+    match dtype {
+        DType::F64 => Dtype::F64,
+        DType::F32 => Dtype::F32,
+        DType::F16 => Dtype::F16,
+        DType::BF16 => Dtype::BF16,
+        DType::I64 => Dtype::I64,
+        DType::I32 => Dtype::I32,
+        DType::I16 => Dtype::I16,
+        DType::I8 => Dtype::I8,
+        DType::U8 => Dtype::U8,
+        DType::Bool => Dtype::BOOL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.safetensors");
+        let x = HostTensor::f32(&[2, 1], &[1.5, f32::NEG_INFINITY]);
+        let empty = HostTensor::new([0, 3], Storage::Bool(vec![])).unwrap();
+        write(&path, [("x".to_owned(), &x), ("empty".to_owned(), &empty)]).unwrap();
+        let back = read(&path).unwrap();
+        assert!(back["x"].same_bits(&x));
+        assert!(back["empty"].same_bits(&empty));
+    }
+
+    #[test]
+    fn lengths_that_lie_are_refused() {
+        let file = |header: &str, claimed: u64, data: &[u8]| {
+            let mut bytes = claimed.to_le_bytes().to_vec();
+            bytes.extend(header.as_bytes());
+            bytes.extend(data);
+            bytes
+        };
+        let entry = |dtype: &str, shape: &str, end: u64| {
+            format!(r#"{{"x":{{"dtype":"{dtype}","shape":{shape},"data_offsets":[0,{end}]}}}}"#)
+        };
+        let fits = entry("F32", "[1]", 4);
+        assert!(from_bytes(&file(&fits, fits.len() as u64, &[0; 4])).is_ok());
+        for (header, claimed) in [
+            (fits.clone(), u64::MAX),
+            (fits.clone(), 1 << 40),
+            (fits.clone(), 3),
+            (entry("F32", "[1099511627776]", 1 << 42), 0),
+            (entry("F32", "[4611686018427387904, 4611686018427387904]", 4), 0),
+            (entry("F32", "[2]", 4), 0),
+            (entry("F32", "[-1]", 4), 0),
+            (entry("F8_E5M2", "[4]", 4), 0),
+            (entry("F32", "[1]", 8), 0),
+            ("{".repeat(100_000), 0),
+            ("null".to_owned(), 0),
+        ] {
+            let claimed = if claimed == 0 { header.len() as u64 } else { claimed };
+            assert!(
+                from_bytes(&file(&header, claimed, &[0; 4])).is_err(),
+                "{}",
+                &header[..header.len().min(80)]
+            );
+        }
+        assert!(from_bytes(&[]).is_err());
+        assert!(from_bytes(&[0; 8]).is_err());
+    }
+}
