@@ -8,6 +8,14 @@
 //! Speed comes from autovectorised loops under [`pulp::Arch::dispatch`]. No result depends on the instruction set in a way
 //! that matters: the radii hold for every order of summation and with or without contraction to FMA.
 
+mod decide;
+mod expansion;
+mod gemm;
+mod matmul;
+mod product;
+#[cfg(test)]
+mod tests;
+
 use ulpian_spec::{HostTensor, Op, Storage, TensorType};
 
 use crate::Settings;
@@ -38,6 +46,12 @@ pub(crate) fn try_evaluate(
     result_types: &[TensorType],
     settings: &Settings,
 ) -> Option<Vec<Candidate>> {
-    let _ = (op, result_types, settings);
-    None
+    let _ = settings;
+    let ty = result_types.first()?;
+    let single = |candidate: Candidate| vec![candidate];
+    match op {
+        Op::Matmul(op) => matmul::matmul(op, ty).map(single),
+        Op::Linear(op) => matmul::linear(op, ty).map(single),
+        _ => None,
+    }
 }

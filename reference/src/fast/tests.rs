@@ -1,0 +1,134 @@
+//! Data and exact rational checks shared by the tests of the fast paths.
+
+use dashu_int::{IBig, UBig};
+use half::{bf16, f16};
+use ulpian_spec::{DType, HostTensor, Storage};
+
+use super::Candidate;
+use crate::round::{round_scaled, scaled_integer};
+
+/// Xorshift64.
+pub(super) struct Random(pub u64);
+
+impl Random {
+    pub(super) fn bits(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        (self.bits() >> 20) as usize % n
+    }
+    /// In (-1, 1).
+    pub(super) fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+}
+
+/// Kinds of data.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Data {
+    /// Roughly normal.
+    Plain,
+    /// Integers in -8..8, many zeros: ties and cancellation.
+    Integers,
+    /// Any finite exponent.
+    Wide,
+    /// Mostly subnormal.
+    Subnormal,
+    /// Large with small remainders: sums cancel.
+    Cancelling,
+    /// Halves and odd multiples near 2^precision: exact ties.
+    Ties,
+}
+
+pub(super) const KINDS: [Data; 6] =
+    [Data::Plain, Data::Integers, Data::Wide, Data::Subnormal, Data::Cancelling, Data::Ties];
+
+pub(super) fn tensor(random: &mut Random, dtype: DType, shape: &[usize], kind: Data) -> HostTensor {
+    let format = dtype.float_format().expect("a float dtype");
+    let len = shape.iter().product();
+    let finite = |x: f64| if x.is_finite() { x } else { 1.0 };
+    let element = |random: &mut Random| match kind {
+        Data::Plain => random.unit() + random.unit() + random.unit(),
+        Data::Integers => (random.below(17) as f64 - 8.0) * (random.below(3) != 0) as u8 as f64,
+        Data::Wide => {
+            let span = (format.max_exponent - format.least_exponent()) as usize;
+            random.unit() * f64::from(format.least_exponent() + random.below(span) as i32).exp2()
+        }
+        Data::Subnormal => random.unit() * f64::from(format.min_exponent - random.below(4) as i32).exp2(),
+        Data::Cancelling => {
+            let big = [1000.0, -1000.0, 1000.5, -1000.5][random.below(4)];
+            if random.below(2) == 0 { big } else { random.unit() * 1e-3 }
+        }
+        Data::Ties => {
+            let top = f64::from(format.precision as i32 - 1).exp2();
+            [top + 1.0, 0.5, -0.5, 1.0, 1.5, -top - 3.0, 0.0][random.below(7)]
+        }
+    };
+    let storage = match dtype {
+        DType::F64 => Storage::F64((0..len).map(|_| finite(element(random))).collect()),
+        DType::F32 => {
+            Storage::F32((0..len).map(|_| finite(f64::from(element(random) as f32)) as f32).collect())
+        }
+        DType::F16 => Storage::F16(
+            (0..len)
+                .map(|_| Some(f16::from_f64(element(random))).filter(|x| x.is_finite()).unwrap_or(f16::ONE))
+                .collect(),
+        ),
+        _ => Storage::BF16(
+            (0..len)
+                .map(|_| Some(bf16::from_f64(element(random))).filter(|x| x.is_finite()).unwrap_or(bf16::ONE))
+                .collect(),
+        ),
+    };
+    HostTensor::new(shape, storage).expect("sizes agree")
+}
+
+/// Positions below float64's products: everything is an integer multiple of 2^-SCALE.
+const SCALE: i64 = 2200;
+
+/// A float64 as a multiple of 2^-2200.
+pub(super) fn scaled(x: f64) -> IBig {
+    let (m, e) = scaled_integer(x);
+    IBig::from(m) << (e + SCALE) as usize
+}
+
+/// A product of two float64 as a multiple of 2^-2200.
+pub(super) fn scaled_product(x: f64, y: f64) -> IBig {
+    let ((m, e), (n, f)) = (scaled_integer(x), scaled_integer(y));
+    (IBig::from(m) * IBig::from(n)) << (e + f + SCALE) as usize
+}
+
+/// Asserts that element `i` encloses numerator / denominator (in units of 2^-2200) and has its rounding, or is pending.
+pub(super) fn assert_element(candidate: &Candidate, i: usize, numerator: &IBig, denominator: &UBig) {
+    if candidate.pending.binary_search(&i).is_ok() {
+        return;
+    }
+    let low = candidate.low.get(i).copied().unwrap_or(0.0);
+    let (c, r) = (candidate.center[i], candidate.radius[i]);
+    assert!(r >= 0.0 && r.is_finite(), "{i}: radius {r}");
+    let distance = numerator - (scaled(c) + scaled(low)) * denominator;
+    let (_, distance) = distance.into_parts();
+    let (_, allowed) = (scaled(r) * denominator).into_parts();
+    assert!(distance <= allowed, "{i}: {c:e} + {low:e} misses by more than {r:e}");
+    let format = candidate.ty.dtype.float_format().expect("a float dtype");
+    let (sign, magnitude) = numerator.clone().into_parts();
+    // 64 further bits and the remainder settle the rounding.
+    let magnitude = magnitude << 64usize;
+    let (quotient, rest) = (&magnitude / denominator, &magnitude % denominator);
+    let want = round_scaled(format, sign, &quotient, -SCALE - 64, rest != UBig::ZERO);
+    let got = value_at(&candidate.value, i);
+    assert_eq!(got.to_bits(), want.to_bits(), "{i}: {got:e}, not {want:e}; {c:e} {low:e} {r:e}");
+}
+
+pub(super) fn value_at(storage: &Storage, i: usize) -> f64 {
+    match storage {
+        Storage::F64(v) => v[i],
+        Storage::F32(v) => f64::from(v[i]),
+        Storage::F16(v) => f64::from(v[i]),
+        Storage::BF16(v) => f64::from(v[i]),
+        _ => panic!("a float dtype"),
+    }
+}
