@@ -30,27 +30,49 @@ pub(super) trait Columns: Sync {
     /// Writes rows `k..k + kc` of columns `j..j + width` to `panel`, row by row with stride `nr` >= `width`; columns beyond
     /// `width` are left alone (they hold zeros or earlier numbers, and their sums are dropped).
     fn pack(&self, k: usize, kc: usize, j: usize, width: usize, nr: usize, panel: &mut [f64]);
+    /// Element (k, j).
+    fn get(&self, k: usize, j: usize) -> f64;
 }
 
-/// A float32 matrix in memory: element (i, j) at `data[i * row_stride + j * col_stride]`.
+/// An element that float64 holds.
+pub(super) trait Element: Copy + Send + Sync + 'static {
+    /// The same number.
+    fn wide(self) -> f64;
+}
+
+impl Element for f32 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Element for f64 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+}
+
+/// A matrix in memory: element (i, j) at `data[i * row_stride + j * col_stride]`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Matrix<'a> {
+pub(super) struct Matrix<'a, E> {
     /// The elements.
-    pub data: &'a [f32],
+    pub data: &'a [E],
     /// Distance of vertical neighbours.
     pub row_stride: usize,
     /// Distance of horizontal neighbours.
     pub col_stride: usize,
 }
 
-impl Columns for Matrix<'_> {
+impl<E: Element> Columns for Matrix<'_, E> {
     #[inline(always)]
     fn pack(&self, k: usize, kc: usize, j: usize, width: usize, nr: usize, panel: &mut [f64]) {
         if self.col_stride == 1 {
             for (kk, row) in panel.chunks_exact_mut(nr).take(kc).enumerate() {
                 let from = &self.data[(k + kk) * self.row_stride + j..][..width];
                 for (to, &x) in row.iter_mut().zip(from) {
-                    *to = f64::from(x);
+                    *to = x.wide();
                 }
             }
         } else {
@@ -58,16 +80,20 @@ impl Columns for Matrix<'_> {
                 let start = k * self.row_stride + (j + jj) * self.col_stride;
                 let from = self.data[start..].iter().step_by(self.row_stride.max(1)).take(kc);
                 for (to, &x) in panel[jj..].iter_mut().step_by(nr).zip(from) {
-                    *to = f64::from(x);
+                    *to = x.wide();
                 }
             }
         }
+    }
+    #[inline(always)]
+    fn get(&self, k: usize, j: usize) -> f64 {
+        self.data[k * self.row_stride + j * self.col_stride].wide()
     }
 }
 
 /// c (m x n, row-major) = rows `i0..i0 + m` of `a` times `b`, over `k` terms.
 pub(super) fn multiply(
-    a: Matrix<'_>,
+    a: Matrix<'_, f32>,
     i0: usize,
     m: usize,
     n: usize,
@@ -79,7 +105,7 @@ pub(super) fn multiply(
 }
 
 struct Product<'a, 'c, B> {
-    a: Matrix<'a>,
+    a: Matrix<'a, f32>,
     i0: usize,
     m: usize,
     n: usize,
@@ -131,7 +157,7 @@ impl<B: Columns> WithSimd for Product<'_, '_, B> {
 
 /// The rows in float64, block of terms by block of terms, panel of rows by panel of rows, term by term.
 #[inline(always)]
-fn pack_rows(a: Matrix<'_>, i0: usize, m: usize, k: usize) -> Vec<f64> {
+fn pack_rows(a: Matrix<'_, f32>, i0: usize, m: usize, k: usize) -> Vec<f64> {
     let m_panels = m.div_ceil(MR);
     let mut packed = vec![0.0; m_panels * MR * k];
     for pc in (0..k).step_by(KC) {
@@ -142,12 +168,12 @@ fn pack_rows(a: Matrix<'_>, i0: usize, m: usize, k: usize) -> Vec<f64> {
                 let start = (i0 + ip * MR + r) * a.row_stride + pc * a.col_stride;
                 if a.col_stride == 1 {
                     for (to, &x) in panel[r..].iter_mut().step_by(MR).zip(&a.data[start..][..kc]) {
-                        *to = f64::from(x);
+                        *to = x.wide();
                     }
                 } else {
                     let from = a.data[start..].iter().step_by(a.col_stride.max(1)).take(kc);
                     for (to, &x) in panel[r..].iter_mut().step_by(MR).zip(from) {
-                        *to = f64::from(x);
+                        *to = x.wide();
                     }
                 }
             }

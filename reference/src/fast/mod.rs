@@ -8,11 +8,13 @@
 //! Speed comes from autovectorised loops under [`pulp::Arch::dispatch`]. No result depends on the instruction set in a way
 //! that matters: the radii hold for every order of summation and with or without contraction to FMA.
 
+mod conv2d;
 mod decide;
 mod expansion;
 mod gemm;
 mod matmul;
 mod product;
+mod product_f64;
 #[cfg(test)]
 mod tests;
 
@@ -52,6 +54,7 @@ pub(crate) fn try_evaluate(
     match op {
         Op::Matmul(op) => matmul::matmul(op, ty).map(single),
         Op::Linear(op) => matmul::linear(op, ty).map(single),
+        Op::Conv2d(op) => conv2d::conv2d(op, ty).map(single),
         _ => None,
     }
 }

@@ -50,7 +50,7 @@ pub(super) enum Bias<'a> {
 
 /// One product: `rows` x `terms` by `terms` x `columns`.
 pub(super) struct Problem<'a, B> {
-    pub a: Matrix<'a>,
+    pub a: Matrix<'a, f32>,
     pub b: &'a B,
     pub rows: usize,
     pub columns: usize,
@@ -60,24 +60,20 @@ pub(super) struct Problem<'a, B> {
     pub format: FloatFormat,
     /// Try exactness at once.
     pub few_bits: bool,
+    /// Split into this many bands of rows, at most, each packing the right operand for itself.
+    pub bands: usize,
 }
 
 /// The right operand of a certified product.
 pub(super) trait Operand: Columns {
     /// The norms of all columns.
     fn norms(&self, terms: usize, columns: usize, scaled: bool) -> Norms;
-    /// Element (k, j).
-    fn get(&self, k: usize, j: usize) -> f64;
 }
 
-impl Operand for Matrix<'_> {
+impl Operand for Matrix<'_, f32> {
     fn norms(&self, terms: usize, columns: usize, scaled: bool) -> Norms {
         let transposed = Matrix { data: self.data, row_stride: self.col_stride, col_stride: self.row_stride };
         row_norms(transposed, columns, terms, scaled)
-    }
-    #[inline(always)]
-    fn get(&self, k: usize, j: usize) -> f64 {
-        f64::from(self.data[k * self.row_stride + j * self.col_stride])
     }
 }
 
@@ -101,7 +97,7 @@ pub(super) fn root_above(sum: f64, terms: usize) -> f64 {
 }
 
 /// The norms of the rows of a matrix.
-pub(super) fn row_norms(a: Matrix<'_>, rows: usize, terms: usize, scaled: bool) -> Norms {
+pub(super) fn row_norms(a: Matrix<'_, f32>, rows: usize, terms: usize, scaled: bool) -> Norms {
     let mut squares = vec![0.0; rows];
     let mut least = vec![f64::INFINITY; if scaled { rows } else { 0 }];
     pulp::Arch::new().dispatch(
@@ -182,8 +178,7 @@ pub(super) fn certify<T: Narrow, B: Operand>(p: &Problem<'_, B>, out: Out<'_, T>
     } else {
         norms.get_or_init(|| both(false));
     }
-    let threads = rayon::current_num_threads();
-    let band = p.rows.div_ceil(threads).max(LEAST_BAND);
+    let band = p.rows.div_ceil(p.bands.max(1)).max(LEAST_BAND);
     let size = band * p.columns;
     out.center
         .par_chunks_mut(size)
