@@ -52,9 +52,7 @@ pub(super) fn flush_subnormals<const OPERANDS: bool>(op: &Op<&HostTensor>) -> Op
         Op::Div(args) if args.rounding_mode.is_none() => {
             (Binary::new(args.input, &args.other)?, |x, y| x / y)
         }
-        Op::Add(args) if args.alpha.as_f64() == 1.0 => {
-            (Binary::new(args.input, &args.other)?, |x, y| x + y)
-        }
+        Op::Add(args) if args.alpha.as_f64() == 1.0 => (Binary::new(args.input, &args.other)?, |x, y| x + y),
         _ => return None,
     };
     if b.dtype != DType::F32 {

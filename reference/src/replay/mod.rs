@@ -51,9 +51,9 @@ pub struct Hypothesis {
     /// The ops it is about.
     pub ops: &'static [OpKind],
     /// Computes it.
-    pub run: Run
+    pub run: Run,
     /// Refutes it cheaply, where it is large.
-    pub sample: Option<Sample>
+    pub sample: Option<Sample>,
 }
 
 /// A named way of computing two nodes, a product and a sum of it, as one.
@@ -66,7 +66,7 @@ pub struct Contraction {
     /// Whose doing it is.
     pub blame: Blame,
     /// Computes it.
-    pub run: RunPair
+    pub run: RunPair,
 }
 
 impl Hypothesis {
