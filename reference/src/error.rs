@@ -19,4 +19,9 @@ pub enum EvaluateError {
     /// The result depends on chance.
     #[error("the result of dropout in training is not determined without a mask; give `mask`, or p = 0")]
     Undetermined,
+    /// An integer divided by zero.
+    #[error(
+        "an integer is divided by zero, which PyTorch rejects; convert `input` or `other` to a floating-point dtype, or remove the zero"
+    )]
+    DivisionByZero,
 }
