@@ -1,0 +1,102 @@
+//! A pool over the Python of this machine, and cases made by hand.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ulpian_spec::case::CaseTensor;
+use ulpian_spec::{Case, ExecutorId, HostTensor, Node, Op, Outcome, Run, TensorType, ValueRef};
+use ulpian_vendor_compare::environment::PythonSearch;
+use ulpian_vendor_compare::{Pool, PoolConfig};
+
+fn folder(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+/// Where the command line looks too: `ULPIAN_PYTHON`, the active environment, `PATH`, Ulpian's own environment.
+pub(crate) fn search() -> PythonSearch {
+    let home = folder("HOME").or_else(|| folder("USERPROFILE")).unwrap_or_default();
+    PythonSearch {
+        chosen: folder("ULPIAN_PYTHON"),
+        active: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(folder).collect(),
+        path: std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
+        cache: folder("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache")),
+        allow_managed: true,
+    }
+}
+
+pub(crate) fn config() -> PoolConfig {
+    let mut config = PoolConfig::new(search(), std::env::temp_dir());
+    config.on_progress = Some(Arc::new(|progress| eprintln!("{progress:?}")));
+    config
+}
+
+/// A pool whose workers obey `misbehave`, with a short time for each case.
+pub(crate) fn fragile_pool() -> Pool {
+    let mut config = config();
+    config.env.push(("ULPIAN_WORKER_TEST".into(), "1".into()));
+    config.timeout = Duration::from_secs(20);
+    Pool::new(config)
+}
+
+pub(crate) fn id(text: &str) -> ExecutorId {
+    text.parse().unwrap()
+}
+
+pub(crate) fn input(i: usize) -> ValueRef {
+    ValueRef::Input(i)
+}
+
+pub(crate) fn node(node: usize) -> ValueRef {
+    ValueRef::Node { node, output: 0 }
+}
+
+/// A case over these tensors; the result types of its nodes are given.
+pub(crate) fn case(tensors: &[HostTensor], nodes: Vec<(Op<ValueRef>, Vec<TensorType>)>) -> Case {
+    let tensor = |(i, t): (usize, &HostTensor)| CaseTensor {
+        name: format!("t{i}"),
+        inline: false,
+        value: Arc::new(t.clone()),
+    };
+    let nodes: Vec<Node> = nodes
+        .into_iter()
+        .enumerate()
+        .map(|(i, (op, types))| Node { id: format!("n{i}"), op, types })
+        .collect();
+    Case {
+        name: "case".into(),
+        source: String::new(),
+        tensors: tensors.iter().enumerate().map(tensor).collect(),
+        outputs: vec![ValueRef::Node { node: nodes.len() - 1, output: 0 }],
+        nodes,
+        observed: Vec::new(),
+        expect: None,
+    }
+}
+
+#[track_caller]
+pub(crate) fn ok(outcome: Outcome) -> Run {
+    match outcome {
+        Outcome::Ok(run) => run,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Reason and remedy.
+#[track_caller]
+pub(crate) fn unavailable(outcome: Outcome) -> (String, String) {
+    match outcome {
+        Outcome::Unavailable { reason, remedy } => (reason, remedy),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+pub(crate) fn failed(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Failed { reason } => reason,
+        other => panic!("{other:?}"),
+    }
+}
