@@ -10,11 +10,12 @@ pub mod error;
 pub mod executor;
 pub mod op;
 pub mod ops;
+pub mod promotion;
 pub mod tensor;
 pub mod tensors_file;
 pub mod verdict;
 
-pub use case::{Case, Node, Observation, ValueRef};
+pub use case::{Case, CaseBuilder, Node, Observation, ValueRef};
 pub use dtype::DType;
 pub use enclosure::Enclosure;
 pub use error::{CaseError, InferError};

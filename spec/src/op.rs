@@ -1,7 +1,8 @@
 //! The one list of ops. Everything that exists once per op is generated from [`for_each_op!`](crate::for_each_op)
 //! or checked against it.
 
-use crate::ops;
+use crate::ops::args::{ArgReader, ArgWriter};
+use crate::{InferError, TensorType, ValueRef, ops};
 
 /// Calls `$callback!` with one row per op: `(Variant, stem, [aliases])`. The stem is PyTorch's name and the name of every
 /// file about the op.
@@ -59,6 +60,11 @@ macro_rules! define_op {
                 match self { $(OpKind::$variant => &[$($alias),*],)* }
             }
 
+            /// The names of its arguments.
+            pub const fn arguments(self) -> &'static [&'static str] {
+                match self { $(OpKind::$variant => ops::$stem::$variant::<()>::ARGUMENTS,)* }
+            }
+
             /// The op of this name or alias.
             pub fn from_name(name: &str) -> Option<OpKind> {
                 match name {
@@ -82,6 +88,31 @@ macro_rules! define_op {
             /// The same op over references to its operands.
             pub fn as_ref(&self) -> Op<&T> {
                 match self { $(Op::$variant(args) => Op::$variant(args.as_ref()),)* }
+            }
+        }
+
+        impl Op<ValueRef> {
+            /// Reads the arguments of an op.
+            ///
+            /// # Errors
+            /// The argument at fault and what is wrong with it.
+            pub fn parse(kind: OpKind, args: &mut ArgReader<'_>) -> Result<Self, InferError> {
+                Ok(match kind { $(OpKind::$variant => Op::$variant(ops::$stem::$variant::parse(args)?),)* })
+            }
+
+            /// Writes the arguments, but those at their default.
+            pub fn write(&self, args: &mut ArgWriter<'_>) {
+                match self { $(Op::$variant(op) => op.write(args),)* }
+            }
+        }
+
+        impl Op<TensorType> {
+            /// The dtype and shape of every result, by PyTorch's rules.
+            ///
+            /// # Errors
+            /// The argument at fault and what would be right, where PyTorch rejects the call.
+            pub fn infer(&self) -> Result<Vec<TensorType>, InferError> {
+                match self { $(Op::$variant(op) => op.infer(),)* }
             }
         }
     };

@@ -4,6 +4,7 @@ use crate::DType;
 
 pub mod adaptive_avg_pool2d;
 pub mod add;
+pub mod args;
 pub mod batch_norm;
 pub mod conv2d;
 pub mod div;
@@ -16,6 +17,7 @@ pub mod matmul;
 pub mod max_pool2d;
 pub mod mul;
 pub mod relu;
+mod shapes;
 pub mod softmax;
 
 /// A Python scalar. It takes part in type promotion by its category alone.
@@ -103,6 +105,9 @@ macro_rules! op_args {
         }
 
         impl<T> $name<T> {
+            /// The names of the arguments.
+            pub const ARGUMENTS: &'static [&'static str] = &[$(stringify!($operand),)* $(stringify!($attr),)*];
+
             /// The same arguments over other operands. `f` receives the argument's name and the operand.
             pub fn try_map<U, E>(
                 self,
