@@ -329,6 +329,38 @@ fn batch_norm_in_training_updates_copies() {
     }
 }
 
+/// What dropout gives for a mask is what PyTorch gives when it draws that mask itself.
+#[test]
+fn dropout_with_the_mask_that_pytorch_drew() {
+    let mut pool = Pool::new(config());
+    let values: Vec<f32> = (1..=4096).map(|i| i as f32 / 37.0).collect();
+    for dtype in DType::FLOATS {
+        let x = match dtype {
+            DType::F64 => Storage::F64(values.iter().map(|&x| f64::from(x)).collect()),
+            DType::F32 => Storage::F32(values.clone()),
+            DType::F16 => Storage::F16(values.iter().map(|&x| half::f16::from_f32(x)).collect()),
+            _ => Storage::BF16(values.iter().map(|&x| half::bf16::from_f32(x)).collect()),
+        };
+        let x = HostTensor::new([4096], x).unwrap();
+        for p in [0.0, 0.1, 0.3, 0.9, 1.0] {
+            let with = |tensors: &[HostTensor], mask| {
+                let op = Op::Dropout(dropout::Dropout { input: input(0), mask, p, training: true });
+                case(tensors, vec![(op, vec![x.tensor_type()])])
+            };
+            let drawn = ok(pool.run(&id("torch:cpu"), &with(std::slice::from_ref(&x), None)));
+            assert!(drawn.notes[0].contains("mask drawn by PyTorch"), "{:?}", drawn.notes);
+            let drawn = &drawn.results[&node(0)];
+            let kept: Vec<u8> = drawn.to_f64_vec().into_iter().map(|y| u8::from(y != 0.0)).collect();
+            let count = kept.iter().map(|&k| f64::from(k)).sum::<f64>() / 4096.0;
+            assert!((count - (1.0 - p)).abs() < 0.05, "p = {p}: {count} kept");
+            let mask = HostTensor::new([4096], Storage::Bool(kept)).unwrap();
+            let given = ok(pool.run(&id("torch:cpu"), &with(&[x.clone(), mask], Some(input(1)))));
+            assert!(given.notes[0].contains("takes no mask"), "{:?}", given.notes);
+            assert!(given.results[&node(0)].same_bits(drawn), "{dtype} p = {p}");
+        }
+    }
+}
+
 #[test]
 fn an_exception_names_its_node() {
     let mut pool = Pool::new(config());
