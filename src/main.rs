@@ -1,2 +1,13 @@
-//! The command line.
-fn main() {}
+//! The command line. Arguments are read, text is printed and the exit code is chosen here and below, nowhere else.
+
+mod cli;
+mod commands;
+mod environment;
+mod exit;
+mod files;
+mod inputs;
+mod report;
+
+fn main() -> std::process::ExitCode {
+    exit::guarded(|| commands::run(cli::parse()))
+}

@@ -1,0 +1,180 @@
+//! The arguments of every command.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done, and nothing to blame
+  1  done, and a fault found (judge: framework, vendor, hardware or defect)
+  2  bad usage or bad input
+  3  could not run: a missing component, the crash of a worker
+  4  undecided
+With several inputs the highest wins.";
+
+/// Settles numerical disputes about neural-network computations.
+///
+/// Someone says that an op gives another answer here than there. Ulpian computes the true value with a proof, measures how far
+/// each side is from it, and says whose doing the difference is: the framework's, the vendor's library's, the hardware
+/// arithmetic's, or nobody's.
+#[derive(Debug, Parser)]
+#[command(name = "ulpian", version, styles = STYLES, after_help = EXIT_CODES, max_term_width = 110)]
+#[command(propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Flags that every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Machine output on standard output: one JSON object a line, nothing else
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub(crate) json: bool,
+    /// No progress and no notes on standard error; errors stay
+    #[arg(long, short, global = true, help_heading = "Common options")]
+    pub(crate) quiet: bool,
+    /// Threads of Ulpian's own computation [default: one a core]; PyTorch's are a key of its executor (torch:cpu?threads=1)
+    #[arg(long, global = true, value_name = "N", help_heading = "Common options", value_parser = threads)]
+    pub(crate) threads: Option<usize>,
+    /// Seed of whatever an executor draws at random (dropout without a mask)
+    #[arg(long, global = true, value_name = "N", default_value_t = 0, help_heading = "Common options")]
+    pub(crate) seed: u64,
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=4096) => Ok(n),
+        _ => Err("expected a number from 1 to 4096".to_owned()),
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say what this machine has, what is missing, and how to get it
+    Doctor(Doctor),
+    /// Write the certified truth of cases, one safetensors file a case
+    Truth(Truth),
+    /// Make a case from tensor files and arguments
+    #[command(after_help = PACK_EXAMPLES)]
+    Pack(Pack),
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Print the manual page, or write one a command
+    Man(Man),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) python: Python,
+}
+
+/// Where Python with PyTorch may come from.
+#[derive(Debug, Args)]
+pub(crate) struct Python {
+    /// Never make or use Ulpian's own Python environment (as ULPIAN_MANAGED_PYTHON=0 does)
+    #[arg(long)]
+    pub(crate) no_managed_python: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Truth {
+    /// Case files, or folders that are searched for them
+    #[arg(required = true, value_name = "CASE")]
+    pub(crate) cases: Vec<PathBuf>,
+    /// Folder for the results, made where needed
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Also write ID.per_op: each op exact, then rounded to its dtype before the next one
+    #[arg(long)]
+    pub(crate) per_op: bool,
+}
+
+const PACK_EXAMPLES: &str = "\
+Values: JSON (3, 1e-5, [64], true, null, \"tanh\"), a bare word (tanh), @NAME for a tensor, %ID for an earlier node's result.
+Tensors: @NAME of a file given with --tensors or --tensor, or a file itself: @x.npy, @a.npz:key, @w.safetensors:key, @s.pt:key.
+
+Examples:
+  One op, and what two machines returned for it:
+    ulpian pack --out fc.json linear input=@x.npy weight=@w.npy --observe cpu=@cpu.npy --observe gpu=@gpu.npy
+  A chain:
+    ulpian pack --out fc.json --tensors a.npz --node 'fc=linear input=@x weight=@w' --node 'y=relu input=%fc' \\
+        --observe gpu:fc=@seen";
+
+#[derive(Debug, Args)]
+pub(crate) struct Pack {
+    /// The case file to write; its tensors go into a safetensors file of the same stem beside it
+    #[arg(long, value_name = "CASE.json")]
+    pub(crate) out: PathBuf,
+    /// The case's name [default: the stem of --out]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Where the case comes from, free text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) source: Option<String>,
+    /// A file whose tensors can be named as @NAME: .npy, .npz, .safetensors, .pt or .pth
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tensors: Vec<PathBuf>,
+    /// One tensor under a name of your choice
+    #[arg(long = "tensor", value_name = "NAME=FILE[:KEY]")]
+    pub(crate) tensor: Vec<String>,
+    /// A node of a chain: 'ID=OP ARG=VALUE ...'
+    #[arg(long = "node", value_name = "NODE", conflicts_with = "op")]
+    pub(crate) nodes: Vec<String>,
+    /// What somebody saw as a node's result; without a node, the last one's
+    #[arg(long = "observe", value_name = "WHO[:NODE]=@TENSOR")]
+    pub(crate) observe: Vec<String>,
+    /// A node whose result counts as an output [default: the last one]
+    #[arg(long = "output", value_name = "ID")]
+    pub(crate) outputs: Vec<String>,
+    /// Replace files that exist
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// The op of a case with one node
+    #[arg(required_unless_present = "nodes")]
+    pub(crate) op: Option<String>,
+    /// Its arguments, named as PyTorch names them
+    #[arg(value_name = "ARG=VALUE")]
+    pub(crate) args: Vec<String>,
+    #[command(flatten)]
+    pub(crate) python: Python,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Write ulpian.1 and a page for each command into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// The arguments of this process. Bad usage ends it with exit code 2, `--help` and `--version` with 0.
+pub(crate) fn parse() -> Cli {
+    Cli::parse()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,38 @@
+//! One file a command.
+
+mod completions;
+mod doctor;
+mod man;
+mod pack;
+mod truth;
+
+use anyhow::Context;
+
+use crate::cli::{Cli, Command};
+use crate::exit::{CouldNotRun, Exit, Failure};
+use crate::report::Reporter;
+
+/// Runs the command that was asked for.
+pub(crate) fn run(cli: Cli) -> Exit {
+    let mut reporter = Reporter::new(&cli.common);
+    let result = dispatch(&cli, &mut reporter);
+    reporter.progress().finish();
+    result.unwrap_or_else(|failure| {
+        reporter.error(&failure.error);
+        failure.exit
+    })
+}
+
+fn dispatch(cli: &Cli, reporter: &mut Reporter) -> Result<Exit, Failure> {
+    if let Some(threads) = cli.common.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+        pool.context("cannot start the threads").could_not_run()?;
+    }
+    match &cli.command {
+        Command::Doctor(args) => doctor::run(args, &cli.common, reporter),
+        Command::Truth(args) => truth::run(args, reporter),
+        Command::Pack(args) => pack::run(args, &cli.common, reporter),
+        Command::Completions(args) => completions::run(args, reporter),
+        Command::Man(args) => man::run(args, reporter),
+    }
+}

@@ -1,0 +1,89 @@
+//! What the surroundings say: environment variables, the user's folders, the devices of this machine.
+
+pub(crate) mod look;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcetera::BaseStrategy;
+use ulpian::Executors;
+use ulpian::vendor_compare::PoolConfig;
+use ulpian::vendor_compare::environment::{Progress, Python as FoundPython, PythonSearch};
+
+use crate::cli::{Common, Python};
+use crate::report::Reporter;
+
+/// Where Python may come from: `ULPIAN_PYTHON`, an active environment, `PATH`, or Ulpian's own environment unless the flag or
+/// `ULPIAN_MANAGED_PYTHON=0` forbids it.
+pub(crate) fn python_search(flags: &Python) -> PythonSearch {
+    let folder = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let forbidden = std::env::var_os("ULPIAN_MANAGED_PYTHON").is_some_and(|v| v == "0");
+    PythonSearch {
+        chosen: folder("ULPIAN_PYTHON"),
+        active: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(folder).collect(),
+        path: std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
+        cache: etcetera::choose_base_strategy().map_or_else(|_| std::env::temp_dir(), |s| s.cache_dir()),
+        allow_managed: !forbidden && !flags.no_managed_python,
+    }
+}
+
+/// The executors of this machine, with `timeout` for one case.
+pub(crate) fn executors(
+    flags: &Python,
+    common: &Common,
+    timeout: Duration,
+    reporter: &Reporter,
+) -> Executors {
+    executors_from(python_search(flags), common, timeout, reporter)
+}
+
+/// The executors of this machine over a Python that was found already.
+pub(crate) fn executors_with(
+    python: &FoundPython,
+    common: &Common,
+    timeout: Duration,
+    reporter: &Reporter,
+) -> Executors {
+    let search = PythonSearch { chosen: Some(python.executable.clone()), ..PythonSearch::default() };
+    executors_from(search, common, timeout, reporter)
+}
+
+fn executors_from(
+    search: PythonSearch,
+    common: &Common,
+    timeout: Duration,
+    reporter: &Reporter,
+) -> Executors {
+    let mut config = PoolConfig::new(search, std::env::temp_dir());
+    config.timeout = timeout;
+    config.compile_timeout = config.compile_timeout.max(timeout);
+    config.seed = common.seed;
+    let news = reporter.news();
+    config.on_progress = Some(Arc::new(move |progress| match progress {
+        Progress::Waiting { folder } => {
+            news.tell(&format!(
+                "another Ulpian is making the Python environment {}; waiting for it",
+                folder.display()
+            ));
+        }
+        Progress::Started { folder, packages, expected } => news.tell(&format!(
+            "no Python with torch was found, so Ulpian makes its own, once: {} in {} (about {:.1} GB).\n\
+             To forbid this, set ULPIAN_MANAGED_PYTHON=0 or ULPIAN_PYTHON to a Python that has torch.",
+            packages.join(" "),
+            folder.display(),
+            expected as f64 / 1e9
+        )),
+        Progress::Line(line) => news.show(&line),
+        Progress::Size(bytes) => news.show(&format!("installing torch: {:.2} GB so far", bytes as f64 / 1e9)),
+        Progress::Finished { folder, seconds } => {
+            news.tell(&format!("the Python environment {} is ready after {seconds:.0} s", folder.display()));
+        }
+    }));
+    Executors::new(config, has_gpu())
+}
+
+/// Does this machine have an NVIDIA GPU with a loaded driver?
+pub(crate) fn has_gpu() -> bool {
+    PathBuf::from("/proc/driver/nvidia/version").exists() || PathBuf::from("/dev/nvidiactl").exists()
+}

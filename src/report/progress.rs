@@ -1,0 +1,54 @@
+//! Progress on standard error: only where a terminal reads it.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A line that says what is being done, and how far it is.
+#[derive(Clone)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// Draws nothing where `hidden` or where standard error is no terminal.
+    pub(crate) fn new(hidden: bool) -> Progress {
+        let visible = !hidden && std::io::stderr().is_terminal();
+        let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Progress { bar: ProgressBar::with_draw_target(None, target) }
+    }
+
+    /// Begins work of `steps` steps.
+    pub(crate) fn start(&self, steps: usize) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        self.bar.set_length(steps as u64);
+        if steps > 1 {
+            let style = ProgressStyle::with_template("{spinner} {pos}/{len} {wide_msg} {elapsed}");
+            self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        }
+        self.bar.enable_steady_tick(Duration::from_millis(150));
+    }
+
+    /// Names what is being done now.
+    pub(crate) fn say(&self, message: impl Into<String>) {
+        self.bar.set_message(message.into());
+    }
+
+    /// One step is done.
+    pub(crate) fn step(&self) {
+        self.bar.inc(1);
+    }
+
+    /// Takes the line away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Takes the line away while `print` writes elsewhere on the terminal.
+    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+}
