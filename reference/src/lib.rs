@@ -7,7 +7,11 @@
 //! - `exact`: any element of any chain in arbitrary precision, until its rounding is unique. It is the definition of
 //!   every op's meaning, special values included; the other two only save time.
 
+mod assemble;
 mod balls;
+mod chain;
+mod dd;
+mod driver;
 pub mod eft;
 mod error;
 mod exact;
@@ -54,8 +58,7 @@ pub struct Truth {
 /// [`EvaluateError`] where the call is one that PyTorch rejects, where memory would not suffice, or where the result is not
 /// determined (dropout in training without a mask).
 pub fn evaluate(op: &Op<&HostTensor>, settings: &Settings) -> Result<Vec<Enclosure>, EvaluateError> {
-    let _ = (op, settings);
-    todo!()
+    driver::evaluate(op, settings)
 }
 
 /// T1 and T2 of a case. `masks` gives, by node position, the mask of a dropout in training that has none of its own.
@@ -67,6 +70,5 @@ pub fn evaluate_chain(
     masks: &BTreeMap<usize, Arc<HostTensor>>,
     settings: &Settings,
 ) -> Result<Truth, EvaluateError> {
-    let _ = (case, masks, settings);
-    todo!()
+    chain::evaluate_chain(case, masks, settings)
 }

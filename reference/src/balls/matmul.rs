@@ -1,0 +1,51 @@
+//! matmul: PyTorch's rules for one-dimensional and batched operands over [`super::dot`]'s product.
+//!
+//! A one-dimensional input is a row, a one-dimensional other a column; batch dimensions broadcast.
+
+use ulpian_spec::ops::matmul::Matmul;
+
+use super::broadcast::Broadcast;
+use super::dot::{Columns, Rows, product};
+use super::tensor::Balls;
+
+pub(super) fn evaluate(args: &Matmul<&Balls>, shape: &[usize]) -> Balls {
+    let (a, b) = (args.input, args.other);
+    let (a_batch, m, k) = match a.shape() {
+        [k] => (&[][..], 1, *k),
+        [batch @ .., m, k] => (batch, *m, *k),
+        [] => unreachable!("inference rejects 0-dimensional operands"),
+    };
+    let (b_batch, n) = match b.shape() {
+        [_] => (&[][..], 1),
+        [batch @ .., _, n] => (batch, *n),
+        [] => unreachable!("inference rejects 0-dimensional operands"),
+    };
+    let trailing = usize::from(a.shape().len() > 1) + usize::from(b.shape().len() > 1);
+    let batch = &shape[..shape.len() - trailing];
+    let (of_a, of_b) = (Broadcast::new(batch, a_batch), Broadcast::new(batch, b_batch));
+    let mut out = Balls::zeros(shape);
+    // Inputs of one dimension or one shared matrix: the batch is more rows of one product.
+    let (batches, rows) = if b_batch.is_empty() && a_batch == batch {
+        (1, m * batch.iter().product::<usize>())
+    } else {
+        (batch.iter().product(), m)
+    };
+    let (hi, lo, radius) = out.parts_mut();
+    for i in 0..batches {
+        let (a_start, b_start) =
+            if batches == 1 { (0, 0) } else { (of_a.index(i) * m * k, of_b.index(i) * k * n) };
+        let to = i * rows * n..(i + 1) * rows * n;
+        product(
+            Rows::of(a, a_start, rows * k, k),
+            &Columns {
+                tensor: b,
+                count: n,
+                index: |row: usize, column: usize| Some(b_start + row * n + column),
+            },
+            &mut hi[to.clone()],
+            &mut lo[to.clone()],
+            &mut radius[to],
+        );
+    }
+    out
+}

@@ -1,0 +1,194 @@
+//! The truths of a chain: T1 over the real numbers, T2 rounded after every op.
+//!
+//! T2 is [`driver::single`] node by node, on the rounded results of earlier nodes.
+//!
+//! T1 keeps for each node result what later nodes need of it: the tensor itself where every element is exactly what its dtype
+//! holds (inputs, and what copies or selects them), balls otherwise. A node all of whose operands are such tensors has T2's
+//! enclosures, for it was given the same operands; if something uses it, balls are made of the unrounded results. Any other
+//! node goes through the balls, and the exact evaluator, which goes back to the case's inputs, decides what they leave open. Its
+//! answers replace unknown balls, so that later nodes profit.
+//!
+//! A zero's sign is free where the op leaves it free or an operand's was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ulpian_spec::{Case, Enclosure, HostTensor, Op, TensorType, ValueRef};
+
+use crate::assemble::is_exact;
+use crate::balls::{self, Balls};
+use crate::driver::{
+    BYTES_PER_OPERAND, bytes_of_result, check_memory, draft_of, is_undetermined, leaves_zero_sign_free,
+    single,
+};
+use crate::exact::{Evaluator, GraphNode, Resolved, Source};
+use crate::{EvaluateError, Settings, Truth};
+
+/// A value over the real numbers.
+enum Real {
+    /// These numbers exactly.
+    Exact(Arc<HostTensor>),
+    /// Numbers within these balls.
+    Balls(Balls),
+}
+
+/// See [`crate::evaluate_chain`].
+pub(crate) fn evaluate_chain(
+    case: &Case,
+    masks: &BTreeMap<usize, Arc<HostTensor>>,
+    settings: &Settings,
+) -> Result<Truth, EvaluateError> {
+    let mut inputs: Vec<Arc<HostTensor>> = case.tensors.iter().map(|t| t.value.clone()).collect();
+    let nodes: Vec<(Op<ValueRef>, Vec<TensorType>)> = case
+        .nodes
+        .iter()
+        .enumerate()
+        .map(|(position, node)| {
+            let mut op = node.op.clone();
+            if let (Op::Dropout(args), Some(mask)) = (&mut op, masks.get(&position))
+                && args.mask.is_none()
+            {
+                args.mask = Some(ValueRef::Input(inputs.len()));
+                inputs.push(mask.clone());
+            }
+            (op, node.types.clone())
+        })
+        .collect();
+    let held: u128 = inputs.iter().map(|t| t.len() as u128 * BYTES_PER_OPERAND).sum();
+    // Enclosure, T2's value and enclosure while it is made, balls for later nodes.
+    let made: u128 = nodes.iter().flat_map(|(_, types)| types).map(|ty| 3 * bytes_of_result(ty)).sum();
+    check_memory(held + made, settings)?;
+
+    let graph = nodes
+        .iter()
+        .map(|(op, types)| GraphNode {
+            op: op.clone().map(|_, at| match at {
+                ValueRef::Input(i) => Source::Tensor(&inputs[i]),
+                ValueRef::Node { node, output } => Source::Node { node, output },
+            }),
+            types: types.clone(),
+        })
+        .collect();
+    let evaluator = Evaluator::new(graph, settings);
+    let mut truth = Truth::default();
+    let mut reals: BTreeMap<ValueRef, Real> =
+        inputs.iter().enumerate().map(|(i, t)| (ValueRef::Input(i), Real::Exact(t.clone()))).collect();
+    let last_use = last_uses(&nodes);
+    let mut undetermined = BTreeSet::new();
+    for (position, (op, types)) in nodes.iter().enumerate() {
+        let outputs: Vec<ValueRef> =
+            (0..types.len()).map(|output| ValueRef::Node { node: position, output }).collect();
+        if is_undetermined(op) || op.operands().iter().any(|(_, at)| undetermined.contains(*at)) {
+            undetermined.extend(outputs.iter().copied());
+            truth.undetermined.extend(outputs);
+            continue;
+        }
+        let per_op = {
+            let operands = op.clone().map(|_, at| match at {
+                ValueRef::Input(i) => inputs[i].as_ref(),
+                at => truth.per_op[&at].as_ref(),
+            });
+            single(&operands, types, settings)?
+        };
+        let needed = last_use.contains_key(&position);
+        let exact_operands = op.operands().iter().all(|(_, at)| matches!(reals[*at], Real::Exact(_)));
+        let free = leaves_zero_sign_free(op, |at| holds_zero(&reals[at]))
+            || op.operands().iter().any(|(_, at)| truth.real.get(at).is_some_and(|e| e.zero_sign_is_free));
+        let decide = |output: usize, i: usize| evaluator.resolve(position, output, i);
+        let mut balls = if exact_operands && (!needed || per_op.iter().all(is_exact)) {
+            None
+        } else {
+            let converted: Vec<Option<Balls>> = op
+                .operands()
+                .iter()
+                .map(|(_, at)| match &reals[*at] {
+                    Real::Exact(tensor) => Some(Balls::exact(tensor)),
+                    Real::Balls(_) => None,
+                })
+                .collect();
+            let mut converted = converted.iter();
+            let operands = op.as_ref().map(|_, at| match (&reals[at], converted.next()) {
+                (Real::Balls(balls), _) => balls,
+                (_, Some(Some(balls))) => balls,
+                _ => unreachable!("every exact operand was converted"),
+            });
+            balls::evaluate(&operands, types)
+        };
+        let mut parts = balls.take().unwrap_or_default().into_iter();
+        for (output, (ty, rounded)) in types.iter().zip(per_op).enumerate() {
+            let at = outputs[output];
+            let mut part = parts.next();
+            let enclosure = if exact_operands {
+                Enclosure { zero_sign_is_free: rounded.zero_sign_is_free || free, ..rounded.clone() }
+            } else {
+                let rounded = if needed { part.clone() } else { part.take() };
+                draft_of(op.kind(), ty, rounded).finish(free, |i| decide(output, i))?
+            };
+            truth.per_op.insert(at, Arc::new(rounded.value));
+            if needed {
+                let real = if is_exact(&enclosure) {
+                    Real::Exact(Arc::new(enclosure.value.clone()))
+                } else {
+                    Real::Balls(filled(part, &enclosure, |i| decide(output, i))?)
+                };
+                reals.insert(at, real);
+            }
+            truth.real.insert(at, enclosure);
+        }
+        reals.retain(|at, _| match at {
+            ValueRef::Input(_) => true,
+            ValueRef::Node { node, .. } => last_use.get(node).is_some_and(|&last| last > position),
+        });
+    }
+    Ok(truth)
+}
+
+fn holds_zero(real: &Real) -> bool {
+    match real {
+        Real::Exact(tensor) => (0..tensor.len()).any(|i| tensor.get_f64(i) == 0.0),
+        Real::Balls(balls) => (0..balls.len()).any(|i| balls.high(i) == 0.0 && balls.radius(i) == 0.0),
+    }
+}
+
+/// By node, the last node that uses a result of it.
+fn last_uses(nodes: &[(Op<ValueRef>, Vec<TensorType>)]) -> BTreeMap<usize, usize> {
+    let mut last = BTreeMap::new();
+    for (position, (op, _)) in nodes.iter().enumerate() {
+        for (_, at) in op.operands() {
+            if let ValueRef::Node { node, .. } = at {
+                last.insert(*node, position);
+            }
+        }
+    }
+    last
+}
+
+/// The balls, unknown ones replaced by what is known otherwise; all of them from the enclosure where there are none.
+fn filled(
+    balls: Option<Balls>,
+    enclosure: &Enclosure,
+    decide: impl Fn(usize) -> Result<Resolved, EvaluateError> + Sync,
+) -> Result<Balls, EvaluateError> {
+    use rayon::prelude::*;
+    let Some(mut balls) = balls else {
+        return Ok(Balls::of_enclosure(enclosure));
+    };
+    // A fast path's radius would do, but is some 2^50 times what the balls have.
+    let loose =
+        |i: usize| enclosure.radius[i] > enclosure.center[i].abs() * f64::EPSILON * f64::EPSILON * 64.0;
+    let unknown: Vec<usize> = (0..balls.len()).filter(|&i| !balls.radius(i).is_finite()).collect();
+    let parts: Vec<(f64, f64, f64)> = unknown
+        .par_iter()
+        .map(|&i| {
+            if enclosure.center[i].is_finite() && loose(i) {
+                decide(i).map(|element| (element.hi, element.lo, element.radius))
+            } else {
+                Ok((enclosure.center[i], enclosure.low_at(i), enclosure.radius[i]))
+            }
+        })
+        .collect::<Result<_, EvaluateError>>()?;
+    for (i, (center, low, radius)) in unknown.into_iter().zip(parts) {
+        balls.set(i, center, low, radius);
+    }
+    Ok(balls)
+}
