@@ -13,6 +13,7 @@ mod chain;
 mod dd;
 mod driver;
 pub mod eft;
+mod elementary;
 mod error;
 mod exact;
 mod fast;

@@ -98,8 +98,9 @@ fn ends(center: f64, radius: f64) -> (f64, f64) {
 
 /// Has every number within `radius` of `center` one rounding?
 #[inline(always)]
-fn decided<T: Narrow>(center: f64, radius: f64) -> (f32, bool) {
+fn decided<T: Narrow, const POSITIVE: bool>(center: f64, radius: f64) -> (f32, bool) {
     let (lower, upper) = ends(center, radius);
+    let lower = if POSITIVE && lower <= 0.0 { 0.0 } else { lower };
     let (lower, upper) = (T::round(lower), T::round(upper));
     (lower, (lower.to_bits() == upper.to_bits()) & (radius < f64::INFINITY))
 }
@@ -113,19 +114,42 @@ pub(super) fn decide_inline<T: Narrow>(
     base: usize,
     pending: &mut Vec<usize>,
 ) {
+    blocks::<T, false>(center, radius, value, base, pending);
+}
+
+/// As [`decide_inline`], for real numbers known not to be negative.
+#[inline(always)]
+pub(super) fn decide_positive_inline<T: Narrow>(
+    center: &[f64],
+    radius: &[f64],
+    value: &mut [T],
+    base: usize,
+    pending: &mut Vec<usize>,
+) {
+    blocks::<T, true>(center, radius, value, base, pending);
+}
+
+#[inline(always)]
+fn blocks<T: Narrow, const POSITIVE: bool>(
+    center: &[f64],
+    radius: &[f64],
+    value: &mut [T],
+    base: usize,
+    pending: &mut Vec<usize>,
+) {
     let mut rounded = [0f32; BLOCK];
     for (b, ((c, r), v)) in
         center.chunks(BLOCK).zip(radius.chunks(BLOCK)).zip(value.chunks_mut(BLOCK)).enumerate()
     {
         let mut open = 0u32;
         for ((&c, &r), v) in c.iter().zip(r).zip(&mut rounded) {
-            let (lower, ok) = decided::<T>(c, r);
+            let (lower, ok) = decided::<T, POSITIVE>(c, r);
             *v = lower;
             open |= u32::from(!ok);
         }
         T::narrow(&rounded[..v.len()], v);
         if open != 0 {
-            let list = c.iter().zip(r).enumerate().filter(|&(_, (&c, &r))| !decided::<T>(c, r).1);
+            let list = c.iter().zip(r).enumerate().filter(|&(_, (&c, &r))| !decided::<T, POSITIVE>(c, r).1);
             pending.extend(list.map(|(i, _)| base + b * BLOCK + i));
         }
     }
@@ -183,7 +207,7 @@ mod tests {
             let radius = x.abs()
                 * f64::from_bits(((960 + state % 60) << 52) | (state >> 12))
                 * f64::from(u32::from(i % 7 != 0));
-            let (value, ok) = decided::<T>(x, radius);
+            let (value, ok) = decided::<T, false>(x, radius);
             let want = round_interval(format, x, 0.0, radius);
             if ok {
                 assert_eq!(want.map(f64::to_bits), Some(f64::from(value).to_bits()), "{x:e} {radius:e}");
@@ -197,11 +221,11 @@ mod tests {
         }
         assert!(undecided > 100);
         for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            let (value, ok) = decided::<T>(x, 0.0);
+            let (value, ok) = decided::<T, false>(x, 0.0);
             assert!(ok && (f64::from(value) == x || x.is_nan() && value.is_nan()));
-            assert!(!decided::<T>(1.0, x.abs()).1);
+            assert!(!decided::<T, false>(1.0, x.abs()).1);
         }
-        assert_eq!(decided::<T>(-0.0, 0.0).0.to_bits(), 0);
+        assert_eq!(decided::<T, false>(-0.0, 0.0).0.to_bits(), 0);
     }
 
     #[test]

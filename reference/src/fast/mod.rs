@@ -11,10 +11,14 @@
 mod conv2d;
 mod decide;
 mod expansion;
+mod gelu;
 mod gemm;
+mod layer_norm;
 mod matmul;
+mod moments;
 mod product;
 mod product_f64;
+mod softmax;
 #[cfg(test)]
 mod tests;
 
@@ -55,6 +59,9 @@ pub(crate) fn try_evaluate(
         Op::Matmul(op) => matmul::matmul(op, ty).map(single),
         Op::Linear(op) => matmul::linear(op, ty).map(single),
         Op::Conv2d(op) => conv2d::conv2d(op, ty).map(single),
+        Op::Gelu(op) => gelu::gelu(op, ty).map(single),
+        Op::Softmax(op) => softmax::softmax(op, ty).map(single),
+        Op::LayerNorm(op) => layer_norm::layer_norm(op, ty).map(single),
         _ => None,
     }
 }

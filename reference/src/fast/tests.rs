@@ -2,9 +2,11 @@
 
 use dashu_int::{IBig, UBig};
 use half::{bf16, f16};
-use ulpian_spec::{DType, HostTensor, Storage};
+use ulpian_spec::{DType, HostTensor, Op, Storage, TensorType};
 
 use super::Candidate;
+use crate::Settings;
+use crate::exact::Evaluator;
 use crate::round::{round_scaled, scaled_integer};
 
 /// Xorshift64.
@@ -131,4 +133,77 @@ pub(super) fn value_at(storage: &Storage, i: usize) -> f64 {
         Storage::BF16(v) => f64::from(v[i]),
         _ => panic!("a float dtype"),
     }
+}
+
+/// Evaluates by the fast path and by the arbitrary-precision evaluator; asserts that the decided values agree, that the
+/// enclosures meet, and returns how many elements were pending.
+pub(super) fn assert_agrees(op: &Op<&HostTensor>, types: &[TensorType]) -> usize {
+    let settings = Settings::default();
+    let candidates = super::try_evaluate(op, types, &settings).expect("handled");
+    let evaluator = Evaluator::single(op, types.to_vec(), &settings);
+    let mut pending = 0;
+    for (output, got) in candidates.iter().enumerate() {
+        assert_eq!(got.ty, types[output]);
+        let want = evaluator.enclosure(0, output).expect("evaluates");
+        assert!(got.pending.is_sorted());
+        let (values, wanted) = (values(&got.value), values(want.value.storage()));
+        assert_eq!(
+            (values.len(), got.center.len(), got.radius.len()),
+            (wanted.len(), wanted.len(), wanted.len())
+        );
+        for i in 0..wanted.len() {
+            if got.pending.binary_search(&i).is_ok() {
+                pending += 1;
+                continue;
+            }
+            let (c, l, r) = (got.center[i], got.low.get(i).copied().unwrap_or(0.0), got.radius[i]);
+            let context = || {
+                format!(
+                    "{:?} {i}: {c:e} + {l:e} ± {r:e}, {:?}; {:e} ± {:e}, {:?}",
+                    op.kind(),
+                    values[i],
+                    want.center[i],
+                    want.radius[i],
+                    wanted[i]
+                )
+            };
+            assert!(
+                values[i].to_bits() == wanted[i].to_bits()
+                    || values[i].is_nan() && wanted[i].is_nan()
+                    || want.zero_sign_is_free && values[i] == 0.0 && wanted[i] == 0.0,
+                "{}",
+                context()
+            );
+            if !want.center[i].is_finite() {
+                assert!(
+                    c.to_bits() == want.center[i].to_bits() || c.is_nan() && want.center[i].is_nan(),
+                    "{}",
+                    context()
+                );
+                assert_eq!(r, 0.0);
+                continue;
+            }
+            let distance = ((c - want.center[i]) + (l - want.low_at(i))).abs();
+            let slack = want.radius[i] + c.abs() * f64::EPSILON.powi(2) + 1e-320;
+            assert!(r >= 0.0 && distance <= r + slack, "{}", context());
+        }
+    }
+    pending
+}
+
+fn values(storage: &Storage) -> Vec<f64> {
+    if storage.dtype().is_float() {
+        (0..storage.len()).map(|i| value_at(storage, i)).collect()
+    } else {
+        HostTensor::new([storage.len()], storage.clone()).expect("its own length").to_f64_vec()
+    }
+}
+
+/// Every bit pattern of a 16-bit dtype.
+pub(super) fn all_patterns(dtype: DType) -> HostTensor {
+    let storage = match dtype {
+        DType::F16 => Storage::F16((0..=u16::MAX).map(f16::from_bits).collect()),
+        _ => Storage::BF16((0..=u16::MAX).map(bf16::from_bits).collect()),
+    };
+    HostTensor::new([1 << 16], storage).expect("65,536 patterns")
 }

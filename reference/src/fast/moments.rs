@@ -1,0 +1,132 @@
+//! Mean, variance and normalisation of float32 numbers in float64, with certified errors.
+//!
+//! Formula: mean = sum x / n; var = sum (x - mean)^2 / n; z = (x - mean) / sqrt(var + eps).
+//!
+//! Method: two passes in 16 lanes. The sum of the first is exact where n max|x| <= 2^53 times the last place of the least |x|
+//! (every partial sum is then a float64), which most data satisfies.
+//!
+//! Bound, u = 2^-53, h = n / 16 + 20 additions on any path:
+//! - mean m' = fl(S' / n): |m' - mean| <= dm = (0 or h u sum|x|) / n + (0 where the division is exact, else u |m'|).
+//! - d' = fl(x - m'): |d' - (x - mean)| <= dm + u |d'|.
+//! - V' = fl(sum d'^2 / n): sum (x - m')^2 / n = var + (m' - mean)^2, each d' is off by u, squares and additions (with or
+//!   without FMA) by (h + 1) u, the division by u: |V' - var| <= (h + 5) u V' + dm^2.
+//! - w' = fl(V' + eps): relative error rho = ((h + 5) u V' + dm^2) / w' + u. The root halves it; root and reciprocal round:
+//!   s' = 1 / sqrt(w') is off by rho (1 + rho) / 2 + 2 u, for rho <= 2^-10.
+//! - z' = fl(d' s'): |z' - z| <= s dm + |z'| (u + u + relative error of s'). An exactly zero d' with dm = 0 gives exactly 0.
+//!
+//! Factors of 1 + 2^-9 cover the second-order terms.
+
+use crate::eft::two_sum;
+
+/// 2^-53.
+const UNIT: f64 = f64::EPSILON / 2.0;
+
+const LANES: usize = 16;
+
+/// Mean and variance of some numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moments {
+    pub mean: f64,
+    /// Absolute error of the mean.
+    pub mean_error: f64,
+    /// Biased variance.
+    pub variance: f64,
+    /// Absolute error of the variance.
+    pub variance_error: f64,
+}
+
+/// The moments of `count` numbers that come in pieces. NaN where a number is NaN or infinite, or where there is none.
+#[inline(always)]
+pub(super) fn moments<'a>(pieces: impl Iterator<Item = &'a [f32]> + Clone, count: usize) -> Moments {
+    let (mut sums, mut sizes) = ([0.0f64; LANES], [0.0f64; LANES]);
+    let (mut most, mut least) = ([0.0f32; LANES], [f32::INFINITY; LANES]);
+    let mut additions = 20;
+    for piece in pieces.clone() {
+        additions += piece.len().div_ceil(LANES);
+        for x in piece.chunks(LANES) {
+            for ((((&x, sum), size), most), least) in
+                x.iter().zip(&mut sums).zip(&mut sizes).zip(&mut most).zip(&mut least)
+            {
+                let a = x.abs();
+                *sum += f64::from(x);
+                *size += f64::from(a);
+                *most = if a > *most { a } else { *most };
+                *least = if (a > 0.0) & (a < *least) { a } else { *least };
+            }
+        }
+    }
+    let n = count as f64;
+    let (sum, size) = (sums.iter().sum::<f64>(), sizes.iter().sum::<f64>());
+    let most = f64::from(most.iter().fold(0.0f32, |m, &x| m.max(x)));
+    let least = least.iter().fold(f32::INFINITY, |m, &x| m.min(x));
+    // The last place of the least number, 2^(max(field, 1) - 150); beyond all for a row of zeros.
+    let place = f64::from_bits((u64::from((least.to_bits() >> 23).max(1)) + (1023 - 150)) << 52);
+    let paths = additions as f64;
+    let sum_error = if n * most <= 9007199254740992.0 * place { 0.0 } else { 1.01 * paths * UNIT * size };
+    let mean = sum / n;
+    let exact = (-mean).mul_add(n, sum) == 0.0;
+    let mean_error = sum_error / n * 1.01 + if exact { 0.0 } else { mean.abs() * UNIT };
+    let mut squares = [0.0f64; LANES];
+    for piece in pieces {
+        for x in piece.chunks(LANES) {
+            for (&x, square) in x.iter().zip(&mut squares) {
+                let d = f64::from(x) - mean;
+                *square += d * d;
+            }
+        }
+    }
+    let variance = squares.iter().sum::<f64>() / n;
+    let variance_error = 1.01 * ((paths + 5.0) * UNIT * variance + mean_error * mean_error);
+    // NaN and infinities show in the sum of magnitudes.
+    let mean = mean + (size - size);
+    Moments { mean, mean_error, variance, variance_error }
+}
+
+/// x to (x - mean) times a scale.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scale {
+    mean: f64,
+    mean_error: f64,
+    /// 1 / sqrt(var + eps)
+    factor: f64,
+    /// Relative error of a product with it.
+    relative: f64,
+}
+
+impl Scale {
+    /// `None` where var + eps is not well away from zero, or something is not finite.
+    #[inline(always)]
+    pub(super) fn new(m: Moments, eps: f64) -> Option<Scale> {
+        let w = m.variance + eps;
+        let rho = m.variance_error / w + UNIT;
+        let factor = 1.0 / w.sqrt();
+        let relative = (0.5 * rho + 4.0 * UNIT) * (1.0 + 1.0 / 512.0);
+        let normal = w > 1e-290 && w < 1e290 && rho < 1.0 / 1024.0 && m.mean.is_finite();
+        normal.then_some(Scale { mean: m.mean, mean_error: m.mean_error, factor, relative })
+    }
+
+    /// Centre and radius of the normalised number.
+    #[inline(always)]
+    pub(super) fn apply(&self, x: f32) -> (f64, f64) {
+        let z = (f64::from(x) - self.mean) * self.factor;
+        (z, (self.mean_error * self.factor * 1.01 + z.abs() * self.relative) * (1.0 + 1.0 / 512.0))
+    }
+}
+
+/// z to z weight + bias.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Affine {
+    pub weight: f32,
+    pub bias: f32,
+}
+
+impl Affine {
+    /// Centre and radius: the product rounds by u, the sum's error comes from TwoSum.
+    #[inline(always)]
+    pub(super) fn apply(self, (z, radius): (f64, f64)) -> (f64, f64) {
+        let weight = f64::from(self.weight);
+        let p = z * weight;
+        let (y, e) = two_sum(p, f64::from(self.bias));
+        (y, (radius * weight.abs() + p.abs() * UNIT + e.abs()) * (1.0 + f64::EPSILON * 4.0))
+    }
+}
