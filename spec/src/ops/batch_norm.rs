@@ -104,6 +104,12 @@ impl BatchNorm<TensorType> {
             shapes::require_shape(argument, t, &[channels])?;
         }
         shapes::require_parameter_dtypes(input, &parameters)?;
+        if channels == 0 && (self.weight.is_some() || self.bias.is_some()) {
+            return Err(InferError::argument(
+                "input",
+                format!("there is no channel to scale or shift in {input}"),
+            ));
+        }
         let mut results = vec![input.clone()];
         if self.training {
             results.extend(self.running_mean.iter().chain(&self.running_var).cloned());

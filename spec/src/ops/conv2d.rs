@@ -2,7 +2,7 @@
 
 use super::args::{ArgReader, ArgWriter};
 use super::{Padding, op_args, shapes};
-use crate::{InferError, TensorType, ValueRef};
+use crate::{DType, InferError, TensorType, ValueRef};
 
 op_args! {
     /// Cross-correlation over zero-padded planes.
@@ -92,6 +92,12 @@ impl Conv2d<TensorType> {
             if let Some(v) = values.into_iter().find(|&v| v < least) {
                 return Err(InferError::argument(argument, format!("expected at least {least}, got {v}")));
             }
+        }
+        if self.input.dtype.is_integer() && self.input.dtype != DType::I64 && self.dilation != [1, 1] {
+            return Err(InferError::argument(
+                "dilation",
+                format!("among integers only int64 goes with a dilation, got {}", self.input),
+            ));
         }
         if self.padding == Padding::Same && self.stride != [1, 1] {
             return Err(InferError::argument("padding", "\"same\" goes with stride 1 only"));

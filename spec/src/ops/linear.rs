@@ -62,19 +62,13 @@ impl Linear<TensorType> {
         }
         if let Some(bias) = &self.bias {
             shapes::require_dtype("bias", bias, "input", input)?;
-            if out.is_empty() && !rows.is_empty() {
+            if out.is_empty() && rows.len() == 1 {
                 return Err(InferError::argument(
                     "bias",
-                    "a one-dimensional weight goes with a bias for a one-dimensional input only; add it afterwards",
+                    "a one-dimensional weight and a two-dimensional input go without a bias; add it afterwards",
                 ));
             }
-            if !bias.shape.is_empty() {
-                if out.is_empty() {
-                    return Err(InferError::argument(
-                        "bias",
-                        format!("expected a tensor of shape [], got {bias}"),
-                    ));
-                }
+            if !bias.shape.is_empty() || out.is_empty() {
                 shapes::require_shape("bias", bias, out)?;
             }
         }

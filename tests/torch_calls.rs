@@ -1,0 +1,174 @@
+//! Random calls over all ops and arguments against PyTorch itself: whatever PyTorch takes is taken, with its dtypes and
+//! shapes; whatever it rejects is rejected. The calls are drawn by `torch_calls/generate.py`.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use ulpian_spec::case::Limits;
+use ulpian_spec::{Case, OpKind};
+use ulpian_vendor_compare::environment::{PythonSearch, find_or_make};
+
+const SEED: u32 = 1;
+const VALID: usize = 2050;
+const INVALID: usize = 500;
+/// At least this many valid calls must agree; the rest are those of [`STRICTER`].
+const AGREED: usize = 2000;
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    case: &'a RawValue,
+    torch: Answer,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Answer {
+    Results(Vec<Tensor>),
+    Error(String),
+}
+
+#[derive(Deserialize)]
+struct Tensor {
+    dtype: String,
+    shape: Vec<usize>,
+}
+
+/// A kind of call that PyTorch takes and Ulpian refuses on purpose.
+struct Stricter {
+    /// The op, or any.
+    op: Option<OpKind>,
+    /// Part of Ulpian's message.
+    message: &'static str,
+    /// Only where the result has no element.
+    empty: bool,
+    reason: &'static str,
+}
+
+const STRICTER: &[Stricter] = &[
+    Stricter {
+        op: None,
+        message: "argument",
+        empty: true,
+        reason: "where there is nothing to compute, PyTorch leaves out checks of dtypes and parameters",
+    },
+    Stricter {
+        op: Some(OpKind::AdaptiveAvgPool2d),
+        message: "takes (N, C, H, W) or (C, H, W)",
+        empty: false,
+        reason: "an output of 1 x 1 is handed to mean, which takes any rank; the documentation does not",
+    },
+    Stricter {
+        op: Some(OpKind::Linear),
+        message: "argument bias: expected a tensor of shape",
+        empty: false,
+        reason: "any bias that broadcasts is taken; the documentation says (out_features)",
+    },
+    Stricter {
+        op: Some(OpKind::Linear),
+        message: "these are not promoted",
+        empty: false,
+        reason: "the bias beside a one-dimensional weight goes through add, which promotes; no other bias is promoted",
+    },
+    Stricter {
+        op: Some(OpKind::BatchNorm),
+        message: "expected a tensor of shape",
+        empty: false,
+        reason: "a weight or bias of C elements is taken in any rank; the documentation says (C)",
+    },
+];
+
+#[test]
+fn types_are_those_of_pytorch_and_what_it_rejects_is_rejected() {
+    let lines = generate();
+    let (mut valid, mut invalid) = (0, 0);
+    let mut used = vec![0; STRICTER.len()];
+    let mut by_op = std::collections::BTreeMap::<OpKind, [usize; 2]>::new();
+    let mut disagreements = Vec::new();
+    for text in lines.lines() {
+        let line: Line<'_> = serde_json::from_str(text).expect("the generator's own lines");
+        let ours = Case::from_json(line.case.get(), "call", Limits::default());
+        if let Ok(case) = &ours {
+            let counts = by_op.entry(case.nodes[0].op.kind()).or_default();
+            counts[usize::from(matches!(line.torch, Answer::Error(_)))] += 1;
+        }
+        match (ours, line.torch) {
+            (Ok(case), Answer::Results(theirs)) => {
+                valid += 1;
+                let ours: Vec<String> = case.nodes[0].types.iter().map(ToString::to_string).collect();
+                let theirs: Vec<String> =
+                    theirs.iter().map(|t| format!("{}{:?}", t.dtype, t.shape)).collect();
+                if ours != theirs {
+                    disagreements.push(format!("ours {ours:?}, PyTorch's {theirs:?}: {}", line.case.get()));
+                }
+            }
+            (Err(_), Answer::Error(_)) => invalid += 1,
+            (Ok(_), Answer::Error(theirs)) => {
+                disagreements.push(format!("taken, PyTorch says {theirs}: {}", line.case.get()));
+            }
+            (Err(ours), Answer::Results(theirs)) => {
+                let ours = ours.to_string();
+                let op = op_of(line.case);
+                let empty = theirs[0].shape.contains(&0);
+                let row = |s: &Stricter| {
+                    s.op.is_none_or(|o| o == op) && s.empty == empty && ours.contains(s.message)
+                };
+                match STRICTER.iter().position(row) {
+                    Some(i) => used[i] += 1,
+                    None => disagreements.push(format!("{ours}, PyTorch takes it: {}", line.case.get())),
+                }
+            }
+        }
+    }
+    println!("{valid} valid, {invalid} invalid; valid by op {by_op:?}");
+    for (row, count) in STRICTER.iter().zip(&used) {
+        println!("{count:4} refused on purpose: {}", row.reason);
+        assert!(*count > 0, "no call needs the row `{}` any more; remove it", row.message);
+    }
+    assert!(
+        disagreements.is_empty(),
+        "{} disagreements, the first:\n{}",
+        disagreements.len(),
+        disagreements[..disagreements.len().min(10)].join("\n")
+    );
+    assert!(valid >= AGREED, "only {valid} valid calls agree");
+    assert_eq!(invalid, INVALID);
+    for kind in OpKind::ALL {
+        assert!(by_op.get(kind).is_some_and(|counts| counts[0] >= 40), "too few calls of {kind}");
+    }
+}
+
+fn op_of(case: &RawValue) -> OpKind {
+    let case: serde_json::Value = serde_json::from_str(case.get()).expect("the generator's own JSON");
+    case["nodes"][0]["op"].as_str().and_then(OpKind::from_name).expect("an op of the list")
+}
+
+fn generate() -> String {
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
+    let search = PythonSearch {
+        chosen: variable("ULPIAN_PYTHON").map(PathBuf::from),
+        active: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable).map(PathBuf::from).collect(),
+        path: variable("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
+        cache: etcetera::choose_base_strategy()
+            .map(|s| etcetera::BaseStrategy::cache_dir(&s))
+            .unwrap_or_default(),
+        allow_managed: true,
+    };
+    let python =
+        find_or_make(&search, &|_| ()).unwrap_or_else(|e| panic!("these calls are put to PyTorch: {e}"));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/torch_calls/generate.py");
+    let output = Command::new(&python.executable)
+        .args([script, &SEED.to_string(), &VALID.to_string(), &INVALID.to_string()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("the interpreter runs");
+    assert!(
+        output.status.success(),
+        "{} {script} failed; its last words are above",
+        python.executable.display()
+    );
+    String::from_utf8(output.stdout).expect("JSON is UTF-8")
+}
