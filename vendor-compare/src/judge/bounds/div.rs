@@ -1,0 +1,59 @@
+//! div: a quotient, or a quotient rounded to an integer.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use ulpian_spec::ops::TensorOrScalar;
+use ulpian_spec::ops::div::Div;
+use ulpian_spec::{Enclosure, OpKind};
+
+use super::operand::Broadcast;
+use super::{Arithmetic, Levels, Operand, Row};
+
+pub(super) const ROW: Row = Row {
+    kind: OpKind::Div,
+    bound: "u |y| + eta + the conversion of operands; with a rounding mode 1 more where a / b is within 2 u |a / b| of an integer",
+    reason: "one quotient, rounded once; IEEE division is correctly rounded, and a reciprocal with a product is not it; the \
+             rounding to an integer may see the rounded quotient",
+    blas: false,
+};
+
+pub(super) fn levels(args: &Div<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> Vec<Levels> {
+    let y = &truth[0];
+    let a = Arithmetic::of(y.value.dtype());
+    let left = Broadcast::new(args.input.shape, y.value.shape());
+    let right = match args.other {
+        TensorOrScalar::Tensor(t) => Some((t, Broadcast::new(t.shape, y.value.shape()))),
+        TensorOrScalar::Scalar(_) => None,
+    };
+    let worst = (0..y.len())
+        .into_par_iter()
+        .map(|i| {
+            if a.out.is_none() {
+                return 0.0;
+            }
+            let l = left.at(i);
+            let x = args.input.values[l];
+            let (b, b_error) = match (&right, args.other) {
+                (Some((t, at)), _) => (t.values[at.at(i)], t.error_at(at.at(i))),
+                (None, TensorOrScalar::Scalar(s)) => (s.as_f64(), 0.0),
+                (None, TensorOrScalar::Tensor(_)) => (0.0, 0.0),
+            };
+            let (dx, db) = (a.conversion(x) + args.input.error_at(l), a.conversion(b) + b_error);
+            let q = x / b;
+            let before = if dx + db == 0.0 {
+                0.0
+            } else {
+                (dx + q.abs() * db) / (b.abs() - db).max(f64::MIN_POSITIVE)
+            };
+            let quotient = before + a.u * (q.abs() + before) + a.eta;
+            let error = match args.rounding_mode {
+                None => quotient,
+                Some(_) if (q - q.round()).abs() <= 2.0 * quotient => 1.0 + a.u * y.center[i].abs(),
+                Some(_) => a.u * y.center[i].abs(),
+            };
+            a.stored(y.center[i], error)
+        })
+        .collect();
+    vec![Levels::plain(worst, y.center.iter().map(|c| c.abs()).collect())]
+}
