@@ -1,0 +1,65 @@
+//! What the tests of the command line share.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// What the program said and how it ended.
+pub struct Said {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// The program, without Python unless a test asks for it, so that nothing here depends on what is installed.
+pub fn ulpian(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ulpian"));
+    command
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("ULPIAN_MANAGED_PYTHON", "0")
+        .env("ULPIAN_PYTHON", "/nonexistent/python")
+        .env_remove("CLICOLOR_FORCE")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end. A panic in any thread fails the test, whatever the exit code.
+pub fn said(mut command: Command) -> Said {
+    let Output { status, stdout, stderr } = command.output().expect("the program starts");
+    let said = Said {
+        code: status.code().expect("no signal ended the program"),
+        out: String::from_utf8(stdout).expect("standard output is text"),
+        err: String::from_utf8_lossy(&stderr).into_owned(),
+    };
+    assert!(!said.err.contains("panicked") && !said.err.contains("internal error"), "{}", said.err);
+    said
+}
+
+/// `ulpian` with these arguments, run to its end.
+pub fn run(args: &[&str]) -> Said {
+    said(ulpian(args))
+}
+
+/// A path as an argument.
+pub fn text(path: &Path) -> &str {
+    path.to_str().expect("the test's paths are text")
+}
+
+/// Writes a file and returns its path.
+pub fn file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().expect("within the folder")).expect("the folder is made");
+    std::fs::write(&path, content).expect("the file is written");
+    path
+}
+
+/// A float32 array as NumPy saves it.
+pub fn npy(shape: &[usize], data: &[f32]) -> Vec<u8> {
+    let sizes: Vec<String> = shape.iter().map(|n| format!("{n},")).collect();
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", sizes.join(" "));
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(data.iter().flat_map(|x| x.to_le_bytes()));
+    bytes
+}
