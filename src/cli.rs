@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Write the certified truth of cases, one safetensors file a case
     Truth(Truth),
+    /// Hear every party of a case, compare each with the truth, give a verdict
+    Judge(Judge),
     /// Make a case from tensor files and arguments
     #[command(after_help = PACK_EXAMPLES)]
     Pack(Pack),
@@ -99,6 +101,36 @@ pub(crate) struct Truth {
     /// Also write ID.per_op: each op exact, then rounded to its dtype before the next one
     #[arg(long)]
     pub(crate) per_op: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Judge {
+    /// Case files, or folders that are searched for them
+    #[arg(required = true, value_name = "CASE")]
+    pub(crate) cases: Vec<PathBuf>,
+    /// A party to hear, such as torch:cpu?mkldnn=off or recorded:a100; may be given several times
+    ///
+    /// Without it: every recorded party of the case, those its `expect` names, torch:cpu, and torch:cuda where a GPU is present.
+    #[arg(long = "executor", short, value_name = "E")]
+    pub(crate) executors: Vec<String>,
+    /// Exit with 0 exactly when every case's `expect` is met
+    #[arg(long)]
+    pub(crate) expect: bool,
+    /// Also write a JUnit report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Seconds that one executor may take for one case
+    #[arg(long, value_name = "S", default_value_t = 300.0, value_parser = seconds)]
+    pub(crate) timeout: f64,
+    #[command(flatten)]
+    pub(crate) python: Python,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if s > 0.0 && s <= 1e6 => Ok(s),
+        _ => Err("expected seconds, more than 0 and at most 1e6".to_owned()),
+    }
 }
 
 const PACK_EXAMPLES: &str = "\

@@ -1,10 +1,9 @@
 //! Everybody who can be heard, by name.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use ulpian_reference::replay::{Hypothesis, hypotheses, hypothesis};
+use ulpian_reference::replay::{Contraction, Hypothesis, contractions, hypotheses, hypothesis};
 use ulpian_reference::{Settings, evaluate};
 use ulpian_spec::executor::ExecutorIdError;
 use ulpian_spec::{Case, ExecutorId, HostTensor, Op, Outcome, Run, ValueRef};
@@ -36,8 +35,9 @@ impl Executors {
                 other => Err(wrong(format!("no gpu executor `{other}`; there are native, cublas and cudnn"))),
             },
             "replay" if !id.keys.is_empty() => Err(wrong("a replay has no keys".to_owned())),
-            "replay" => hypothesis(&id.variant).map(drop).ok_or_else(|| {
-                let names: Vec<&str> = hypotheses().iter().map(|h| h.name).collect();
+            "replay" => Replay::named(&id.variant).map(drop).ok_or_else(|| {
+                let single = hypotheses().iter().map(|h| h.name);
+                let names: Vec<&str> = single.chain(contractions().iter().map(|c| c.name)).collect();
                 wrong(format!("no hypothesis `{}`; there are: {}", id.variant, names.join(", ")))
             }),
             "torch" | "ort" | "recorded" => Pool::check(id),
@@ -65,8 +65,8 @@ impl Executors {
     /// Hears a party.
     pub fn run(&mut self, id: &ExecutorId, case: &Case) -> Outcome {
         match id.family.as_str() {
-            "replay" => match hypothesis(&id.variant) {
-                Some(hypothesis) => replay(hypothesis, case),
+            "replay" => match Replay::named(&id.variant) {
+                Some(replay) => replay.case(case),
                 None => Outcome::Failed { reason: format!("no hypothesis `{}`", id.variant) },
             },
             "gpu" => Outcome::Unavailable {
@@ -112,42 +112,86 @@ impl Executors {
     }
 }
 
-/// The whole case under one hypothesis: nodes that it is about are replayed on this run's own earlier results; every other
-/// node is correctly rounded.
-fn replay(hypothesis: &Hypothesis, case: &Case) -> Outcome {
-    let mut results: BTreeMap<ValueRef, Arc<HostTensor>> = BTreeMap::new();
-    let mut notes = Vec::new();
-    for (node, n) in case.nodes.iter().enumerate() {
-        let tensor = |at: ValueRef| match at {
-            ValueRef::Input(i) => Some(Arc::clone(&case.tensors[i].value)),
-            ValueRef::Node { .. } => results.get(&at).cloned(),
-        };
-        let operands = n.op.clone().try_map(|_, at| tensor(at).ok_or(at));
-        let Ok(operands) = operands else {
-            return Outcome::Failed { reason: format!("node {}: an operand has no result", n.id) };
-        };
-        let op: Op<&HostTensor> = operands.as_ref().map(|_, t| t.as_ref());
-        let replayed = if hypothesis.ops.contains(&op.kind()) { (hypothesis.run)(&op) } else { None };
-        let outputs = match replayed {
-            Some(outputs) => {
-                notes.push(format!("{} replayed", n.id));
-                outputs
+/// What `replay:NAME` can name.
+#[derive(Clone, Copy)]
+enum Replay {
+    /// A way of computing one node.
+    Single(&'static Hypothesis),
+    /// A way of computing a product and a sum of it as one.
+    Pair(&'static Contraction),
+}
+
+type Operands = Op<Arc<HostTensor>>;
+
+impl Replay {
+    fn named(name: &str) -> Option<Replay> {
+        let pair = || contractions().iter().find(|c| c.name == name).map(Replay::Pair);
+        hypothesis(name).map(Replay::Single).or_else(pair)
+    }
+
+    /// The whole case: nodes that the hypothesis is about are replayed on this run's own earlier results; every other node is
+    /// correctly rounded.
+    fn case(self, case: &Case) -> Outcome {
+        let mut run = Run::default();
+        let mut calls: Vec<Operands> = Vec::new();
+        for (node, n) in case.nodes.iter().enumerate() {
+            let tensor = |at: ValueRef| match at {
+                ValueRef::Input(i) => Some(Arc::clone(&case.tensors[i].value)),
+                ValueRef::Node { .. } => run.results.get(&at).cloned(),
+            };
+            let Ok(call) = n.op.clone().try_map(|name, at| tensor(at).ok_or(name)) else {
+                return Outcome::Failed { reason: format!("node {}: an operand has no result", n.id) };
+            };
+            let outputs = match self.node(&n.op, &call, &calls) {
+                Some(outputs) => {
+                    run.notes.push(format!("{} replayed", n.id));
+                    outputs
+                }
+                None => match evaluate(&borrowed(&call), &Settings::default()) {
+                    Ok(exact) => exact.into_iter().map(|e| e.value).collect(),
+                    Err(e) => return Outcome::Failed { reason: format!("node {}: {e}", n.id) },
+                },
+            };
+            let named = outputs.into_iter().enumerate();
+            run.results.extend(named.map(|(output, t)| (ValueRef::Node { node, output }, Arc::new(t))));
+            calls.push(call);
+        }
+        if run.notes.is_empty() {
+            return Outcome::Unavailable {
+                reason: format!(
+                    "the hypothesis applies to no node of this case; it is about {}",
+                    self.subject()
+                ),
+                remedy: "name another hypothesis".to_owned(),
+            };
+        }
+        Outcome::Ok(run)
+    }
+
+    /// One node's results; `None` where the hypothesis does not apply to it.
+    fn node(self, op: &Op<ValueRef>, call: &Operands, earlier: &[Operands]) -> Option<Vec<HostTensor>> {
+        match self {
+            Replay::Single(hypothesis) if hypothesis.ops.contains(&op.kind()) => {
+                (hypothesis.run)(&borrowed(call))
             }
-            None => match evaluate(&op, &Settings::default()) {
-                Ok(exact) => exact.into_iter().map(|e| e.value).collect(),
-                Err(e) => return Outcome::Failed { reason: format!("node {}: {e}", n.id) },
-            },
-        };
-        for (output, tensor) in outputs.into_iter().enumerate() {
-            results.insert(ValueRef::Node { node, output }, Arc::new(tensor));
+            Replay::Single(_) => None,
+            Replay::Pair(contraction) => op.operands().into_iter().find_map(|(argument, &at)| {
+                let ValueRef::Node { node, output: 0 } = at else { return None };
+                (contraction.run)(&borrowed(&earlier[node]), &borrowed(call), argument == "other")
+            }),
         }
     }
-    if notes.is_empty() {
-        let ops: Vec<&str> = hypothesis.ops.iter().map(|op| op.name()).collect();
-        return Outcome::Unavailable {
-            reason: format!("the hypothesis applies to no node of this case; it is about {}", ops.join(", ")),
-            remedy: "name another hypothesis".to_owned(),
-        };
+
+    fn subject(self) -> String {
+        match self {
+            Replay::Single(hypothesis) => {
+                hypothesis.ops.iter().map(|op| op.name()).collect::<Vec<_>>().join(", ")
+            }
+            Replay::Pair(_) => "a product and a sum of it".to_owned(),
+        }
     }
-    Outcome::Ok(Run { results, seconds: None, notes })
+}
+
+fn borrowed(call: &Operands) -> Op<&HostTensor> {
+    call.as_ref().map(|_, t| t.as_ref())
 }

@@ -2,6 +2,7 @@
 
 mod completions;
 mod doctor;
+mod judge;
 mod man;
 mod pack;
 mod truth;
@@ -31,6 +32,7 @@ fn dispatch(cli: &Cli, reporter: &mut Reporter) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Doctor(args) => doctor::run(args, &cli.common, reporter),
         Command::Truth(args) => truth::run(args, reporter),
+        Command::Judge(args) => judge::run(args, &cli.common, reporter),
         Command::Pack(args) => pack::run(args, &cli.common, reporter),
         Command::Completions(args) => completions::run(args, reporter),
         Command::Man(args) => man::run(args, reporter),
