@@ -7,6 +7,8 @@ mod common;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+#[cfg(unix)]
+use common::script;
 use common::{case, config, failed, fragile_pool, id, input, node, ok, search, unavailable};
 use ulpian_spec::ops::relu;
 use ulpian_spec::{Case, DType, HostTensor, Op, TensorType};
@@ -162,15 +164,13 @@ fn a_worker_ends_when_ulpian_is_killed_and_removes_its_files() {
 #[cfg(unix)]
 #[test]
 fn a_death_at_the_start_shows_its_last_words() {
-    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let python = folder.path().join("python");
     // Answers the probe like a Python with torch, and dies as a worker.
-    let script = "#!/bin/sh\ncase \"$2\" in *find_spec*) \
+    let text = "#!/bin/sh\ncase \"$2\" in *find_spec*) \
         echo '{\"python\": [3, 12, 0], \"torch\": \"2.11.0\", \"onnx\": null, \"onnxruntime\": null}';; \
         *) echo 'libtorch_cpu.so: undefined symbol' >&2; exit 3;; esac\n";
-    std::fs::write(&python, script).unwrap();
-    std::fs::set_permissions(&python, PermissionsExt::from_mode(0o755)).unwrap();
+    script(&python, text);
     let mut config = config();
     config.python.chosen = Some(python);
     let reason = failed(Pool::new(config).run(&id("ort:cpu"), &small()));

@@ -1,5 +1,6 @@
 """`ort:cpu`: a case's nodes, each as a one-op model that ONNX Runtime's CPU provider runs."""
 
+import collections
 import time
 
 import numpy
@@ -15,7 +16,10 @@ from .protocol import NodeFailed, Unavailable
 OPSET = 20
 IR_VERSION = 9
 
-_sessions = {}
+# The most recently used sessions are kept.
+SESSIONS = 64
+
+_sessions = collections.OrderedDict()
 
 
 def facts():
@@ -39,7 +43,9 @@ def _session(graph):
     """A session for this graph over inputs of these dtypes and shapes, made once."""
     typed = {name: (str(array.dtype), array.shape) for name, array in graph.feeds.items()}
     signature = (tuple(node.SerializeToString() for node in graph.nodes), tuple(typed.items()), tuple(graph.outputs))
-    if signature not in _sessions:
+    if signature in _sessions:
+        _sessions.move_to_end(signature)
+    else:
         inputs = [helper.make_tensor_value_info(name, ONNX_TYPES[d], shape) for name, (d, shape) in typed.items()]
         outputs = [helper.make_tensor_value_info(name, ONNX_TYPES[d], None) for name, d in graph.outputs]
         model = helper.make_model(
@@ -52,6 +58,8 @@ def _session(graph):
         _sessions[signature] = onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
+        if len(_sessions) > SESSIONS:
+            _sessions.popitem(last=False)
     return _sessions[signature]
 
 

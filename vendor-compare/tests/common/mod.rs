@@ -100,3 +100,18 @@ pub(crate) fn failed(outcome: Outcome) -> String {
         other => panic!("{other:?}"),
     }
 }
+
+/// Writes an executable script. Another process does it: a descriptor open for writing that a process started meanwhile has
+/// inherited would keep the script from running.
+#[cfg(unix)]
+pub(crate) fn script(path: &std::path::Path, text: &str) {
+    use std::io::Write;
+    let mut shell = std::process::Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    shell.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(shell.wait().unwrap().success());
+}
