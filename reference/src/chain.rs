@@ -192,3 +192,6 @@ fn filled(
     }
     Ok(balls)
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,7 +131,7 @@ impl<F: Fn(usize, usize) -> Option<usize>> Block<'_, '_, F> {
         let mut panel = vec![0.0; depth * width];
         let ball_len = if B_BALL { panel.len() } else { 0 };
         let mut panel_lo = vec![0.0; ball_len];
-        let mut panel_size = vec![0.0; ball_len];
+        let mut panel_size = vec![0.0; if A_BALL || B_BALL { panel.len() } else { 0 }];
         let mut panel_radius = vec![0.0; ball_len];
         let rows = self.hi.len() / n;
         let mut a_radius = vec![0.0; if A_BALL { rows * depth } else { 0 }];
@@ -148,6 +148,9 @@ impl<F: Fn(usize, usize) -> Option<usize>> Block<'_, '_, F> {
                     let slot = k * width + j;
                     let hi = at.map_or(0.0, |at| self.b.tensor.highs()[at]);
                     panel[slot] = hi;
+                    if A_BALL {
+                        panel_size[slot] = hi.abs();
+                    }
                     if B_BALL {
                         let lo = at.map_or(0.0, |at| self.b.tensor.low(at));
                         let r = at.map_or(0.0, |at| self.b.tensor.radius(at));
@@ -212,23 +215,22 @@ fn dot<S: Simd, const A_BALL: bool, const B_BALL: bool>(
         let ah = simd.splat_f64s(a_hi[k]);
         let bh = b_hi[k];
         let p = simd.mul_f64s(ah, bh);
-        let pe = simd.mul_add_f64s(ah, bh, simd.neg_f64s(p));
+        let minus_pe = simd.mul_add_f64s(simd.splat_f64s(-a_hi[k]), bh, p);
         let sum = simd.add_f64s(s, p);
         let t = simd.sub_f64s(sum, s);
         let se = simd.add_f64s(simd.sub_f64s(s, simd.sub_f64s(sum, t)), simd.sub_f64s(p, t));
         s = sum;
-        let mut e = simd.add_f64s(pe, se);
+        let mut e = simd.sub_f64s(se, minus_pe);
         if A_BALL {
             e = simd.mul_add_f64s(simd.splat_f64s(a_lo[k]), bh, e);
-            let size = if B_BALL { b_size[k] } else { simd.abs_f64s(bh) };
-            r = simd.mul_add_f64s(simd.splat_f64s(a_radius[k]), size, r);
+            r = simd.mul_add_f64s(simd.splat_f64s(a_radius[k]), b_size[k], r);
         }
         if B_BALL {
             e = simd.mul_add_f64s(ah, b_lo[k], e);
             r = simd.mul_add_f64s(simd.splat_f64s(a_hi[k].abs()), b_radius[k], r);
         }
         c = simd.add_f64s(c, e);
-        a = simd.add_f64s(a, simd.abs_f64s(e));
+        a = simd.add_f64s(a, simd.max_f64s(e, simd.sub_f64s(zero, e)));
     }
     (s, c, a, r)
 }

@@ -53,14 +53,18 @@ impl Balls {
         let len = shape.iter().product();
         let mut out =
             Balls { shape: shape.to_vec(), hi: vec![0.0; len], lo: vec![0.0; len], radius: vec![0.0; len] };
-        out.par_fill(BLOCK, |start, hi, lo, radius| {
-            for i in 0..hi.len() {
-                let value = ball(start + i);
-                hi[i] = value.center.hi;
-                lo[i] = value.center.lo;
-                radius[i] = value.radius;
-            }
-        });
+        out.par_fill(
+            BLOCK,
+            #[inline(always)]
+            |start, hi, lo, radius| {
+                for i in 0..hi.len() {
+                    let value = ball(start + i);
+                    hi[i] = value.center.hi;
+                    lo[i] = value.center.lo;
+                    radius[i] = value.radius;
+                }
+            },
+        );
         out
     }
 
