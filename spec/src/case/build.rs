@@ -37,6 +37,9 @@ pub struct CaseBuilder {
     limits: Limits,
     tensor_names: HashMap<String, usize>,
     node_ids: HashMap<String, usize>,
+    seen: HashSet<(ValueRef, String)>,
+    /// Addresses of the tensors, which the case keeps alive.
+    held: HashSet<usize>,
 }
 
 impl CaseBuilder {
@@ -57,6 +60,8 @@ impl CaseBuilder {
             limits: Limits::default(),
             tensor_names: HashMap::new(),
             node_ids: HashMap::new(),
+            seen: HashSet::new(),
+            held: HashSet::new(),
         }
     }
 
@@ -190,7 +195,7 @@ impl CaseBuilder {
         let tensor = tensor.into();
         let name = format!("observed.{}", self.case.observed.len());
         self.check_observation(&executor.into(), at).map(|executor| {
-            if !self.case.tensors.iter().any(|t| Arc::ptr_eq(&t.value, &tensor)) {
+            if !self.held.contains(&address(&tensor)) {
                 let small =
                     tensor.len() <= super::write::MOST_INLINE || self.tensor_names.contains_key(&name);
                 if !small {
@@ -198,6 +203,7 @@ impl CaseBuilder {
                 }
                 self.push_tensor(name, small, Arc::clone(&tensor));
             }
+            self.seen.insert((at, executor.clone()));
             self.case.observed.push(Observation { executor, at, tensor });
         })
     }
@@ -277,6 +283,7 @@ impl CaseBuilder {
     }
 
     pub(crate) fn push_tensor(&mut self, name: String, inline: bool, value: Arc<HostTensor>) -> ValueRef {
+        self.held.insert(address(&value));
         self.case.tensors.push(CaseTensor { name, inline, value });
         ValueRef::Input(self.case.tensors.len() - 1)
     }
@@ -301,7 +308,7 @@ impl CaseBuilder {
             );
         }
         self.check_result(&place, at)?;
-        if self.case.observed.iter().any(|o| o.at == at && o.executor == executor) {
+        if self.seen.contains(&(at, executor.to_owned())) {
             let message = format!("{} by {executor} is given twice", self.case.result_name(at));
             return Err(self.field(place, message));
         }
@@ -368,6 +375,10 @@ impl CaseBuilder {
             .filter(|at| matches!(at, ValueRef::Node { node, .. } if !used.contains(node)))
             .collect()
     }
+}
+
+fn address(tensor: &Arc<HostTensor>) -> usize {
+    Arc::as_ptr(tensor).addr()
 }
 
 /// Operands of [`CaseBuilder::node_from_json`].

@@ -349,7 +349,12 @@ impl OperandSource for Operands<'_> {
 fn explain_later(nodes: &[RawNode<'_>], ids: &HashMap<&str, usize>, node: &str, id: &str) -> String {
     match find_path(nodes, ids, id, node) {
         Some(path) => {
-            let names: Vec<String> = path.iter().map(|id| format!("%{}", shorten(id))).collect();
+            const SHOWN: usize = 8;
+            let mut names: Vec<String> =
+                path.iter().take(SHOWN).map(|id| format!("%{}", shorten(id))).collect();
+            if path.len() > SHOWN {
+                names.push(format!("… ({} nodes in all)", path.len()));
+            }
             format!("a cycle: node {} uses {}", shorten(node), names.join(", which uses "))
         }
         None => format!("%{} comes later; a node uses earlier ones only, so list it first", shorten(id)),
