@@ -225,8 +225,12 @@ impl CaseBuilder {
                 let place = || format!("expect, truth of {}", shorten(name));
                 let at = self.result(name).map_err(|e| self.field(place(), e))?;
                 let elements = self.case.type_of(at).elements();
-                if elements != Some(truth.values.len()) {
-                    let message = format!("{} values for {}", truth.values.len(), self.case.type_of(at));
+                if truth.values.len() != 1 && elements != Some(truth.values.len()) {
+                    let message = format!(
+                        "{} values (neither 1 nor one for each element) for {}",
+                        truth.values.len(),
+                        self.case.type_of(at)
+                    );
                     return Err(self.field(place(), message));
                 }
             }
