@@ -67,6 +67,7 @@ impl Chain {
                         if carried { Some(Cow::Owned(self.carried(at, real).ok_or(())?)) } else { None };
                     Ok::<_, ()>(Operand {
                         shape: real.value.shape(),
+                        dtype: real.value.dtype(),
                         values: Cow::Borrowed(&real.center),
                         error,
                     })

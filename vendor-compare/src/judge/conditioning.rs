@@ -41,10 +41,10 @@ pub(super) fn find(
         let i = m.abs.index;
         let condition = levels.scale[i] / truth.center[i].abs().max(f64::MIN_POSITIVE);
         if condition >= NAMED && m.abs.value <= 4.0 * a.u_out * levels.scale[i] {
-            let came_in = match (accumulated, source) {
-                (Some(total), Some((s, ulp))) if total.abs.value > m.abs.value => format!(
-                    ", and it amplifies the {} ulp that {s} leaves: {} against the exact chain",
-                    figure(ulp),
+            let came_in = match (accumulated, &source) {
+                (Some(total), Some((s, size))) => format!(
+                    ", and it amplifies what {s} leaves ({} roundings of its largest element): {} against the exact chain",
+                    figure(*size),
                     figure(total.abs.value)
                 ),
                 _ => String::new(),
@@ -66,14 +66,15 @@ pub(super) fn find(
     {
         let i = total.abs.index;
         let condition = levels.scale[i] / truth.center[i].abs().max(f64::MIN_POSITIVE);
-        let (s, ulp) = source?;
+        let (s, size) = source?;
         let because = format!(
-            "{name} amplifies what came in (condition number {}): {id} is {} ulp from the exact chain there, of which its own {name} makes \
-             {} and {s}, off by {} ulp, the rest{bits}",
+            "{name} amplifies what came in (condition number {}): {id} is off by {} ({} ulp) from the exact chain there, of which its own \
+             {name} makes {} and what {s} leaves ({} roundings of its largest element) the rest{bits}",
             figure(condition),
+            figure(total.abs.value),
             figure(total.ulp.value),
-            figure(m.ulp.value),
-            figure(ulp)
+            figure(m.abs.value),
+            figure(size)
         );
         return Some(finding(grade, because, (node, output, i)));
     }
@@ -89,8 +90,8 @@ fn is_ideal(heard: &Heard) -> bool {
     heard.nodes.iter().flat_map(|n| &n.settled).all(|m| m.as_ref().is_none_or(|m| m.exact))
 }
 
-/// The earlier node that the node depends on with the largest error of its own, in roundings of its largest element, and
-/// that error in ulp.
+/// The earlier node that the node depends on with the largest error of its own, and that error in roundings of its largest
+/// element.
 fn source(case: &Case, heard: &Heard, node: usize) -> Option<(String, f64)> {
     let mut reached = vec![false; case.nodes.len()];
     let mut pending = vec![node];
@@ -105,11 +106,11 @@ fn source(case: &Case, heard: &Heard, node: usize) -> Option<(String, f64)> {
     }
     let own = |n: usize| {
         let m = heard.nodes[n].settled.first()?.as_ref()?;
-        (m.ulp.value > 0.0).then(|| (normwise(m, case.nodes[n].types[0].dtype), m.ulp.value))
+        (m.abs.value > 0.0).then(|| normwise(m, case.nodes[n].types[0].dtype))
     };
     (0..case.nodes.len())
         .filter(|&n| reached[n])
-        .filter_map(|n| own(n).map(|(size, ulp)| (n, size, ulp)))
+        .filter_map(|n| own(n).map(|size| (n, size)))
         .max_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(n, _, ulp)| (case.nodes[n].id.clone(), ulp))
+        .map(|(n, size)| (case.nodes[n].id.clone(), size))
 }

@@ -39,7 +39,8 @@ impl Finding {
             Cause::Framework | Cause::Vendor | Cause::Hardware => 5,
             Cause::Defect => 6,
         };
-        (class, self.grade, if self.severity.is_nan() { f64::INFINITY } else { self.severity })
+        // In whole powers of two: among much the same errors the party heard first counts.
+        (class, self.grade, if self.severity.is_nan() { f64::INFINITY } else { self.severity.log2().floor() })
     }
 }
 

@@ -199,9 +199,26 @@ impl Matter {
             .map(|(_, t)| t)
     }
 
-    /// The first switch that makes the error vanish.
-    pub(super) fn vanishes_under(&self) -> Option<&ExecutorId> {
-        self.trials.iter().find(|(_, t)| matches!(t, Trial::Ran { vanishes: true, .. })).map(|(e, _)| e)
+    /// The first switch of this very executor that makes the error vanish. Another executor that is right explains nothing.
+    pub(super) fn vanishes_under(&self, id: &ExecutorId) -> Option<&ExecutorId> {
+        self.trials
+            .iter()
+            .find(|(e, t)| {
+                (&e.family, &e.variant) == (&id.family, &id.variant)
+                    && matches!(t, Trial::Ran { vanishes: true, .. })
+            })
+            .map(|(e, _)| e)
+    }
+
+    /// The first other executor that keeps to the bound on the same inputs.
+    pub(super) fn right_elsewhere(&self, id: &ExecutorId) -> Option<&ExecutorId> {
+        self.trials
+            .iter()
+            .find(|(e, t)| {
+                (&e.family, &e.variant) != (&id.family, &id.variant)
+                    && matches!(t, Trial::Ran { measured, .. } if measured.within())
+            })
+            .map(|(e, _)| e)
     }
 
     /// The first executor that returns the same bits.
@@ -216,9 +233,9 @@ impl Matter {
                 // oneDNN first: it decides who computed; afterwards any switch that explains.
                 let changed =
                     matches!(self.trial(id, "mkldnn=off"), Some(Trial::Ran { same_at_fault: false, .. }));
-                changed || self.vanishes_under().is_some()
+                changed || self.vanishes_under(id).is_some()
             }
-            Family::TorchCuda => self.vanishes_under().is_some(),
+            Family::TorchCuda => self.vanishes_under(id).is_some(),
             Family::Recorded => match self.same_bits_as() {
                 Some(same) => same.key("mkldnn").is_some() || same.family == "ort" || self.trials.len() > 1,
                 None => false,

@@ -170,7 +170,12 @@ fn convicted(view: &View<'_>) -> Option<Finding> {
         )
     };
     let code = if code.is_empty() { String::new() } else { format!(", computed by {code}") };
-    let because = format!("{}: the result is bit for bit that of {}{code}{better}", view.complaint(), h.what);
+    let overflow = (view.standing == Standing::Wrong && view.output == 0)
+        .then(|| overflow::intermediate(view.at(), m.shows_at()))
+        .flatten()
+        .map_or_else(String::new, |o| format!(" ({o})"));
+    let because =
+        format!("{}{overflow}: the result is bit for bit that of {}{code}{better}", view.complaint(), h.what);
     Some(view.finding(cause, Grade::ConfirmedBitwise, because))
 }
 
@@ -199,7 +204,7 @@ fn wrong(view: &View<'_>) -> Finding {
     let Some(matter) = view.matter else {
         return unexplained(view, overflow);
     };
-    if let Some(switch) = matter.vanishes_under() {
+    if let Some(switch) = matter.vanishes_under(view.id) {
         let (cause, code) = view.who(matter);
         let name = switch_name(view.id, switch);
         let cause = if name == "tf32=off" { Cause::Hardware } else { cause };
@@ -267,7 +272,11 @@ fn unexplained(view: &View<'_>, overflow: Option<&'static str>) -> Finding {
         );
         return view.finding(Cause::Inconclusive, Grade::Consistent, because);
     }
-    let because = format!("{}: no rounding, order or arithmetic explains it", view.complaint());
+    let elsewhere = view
+        .matter
+        .and_then(|m| m.right_elsewhere(view.id))
+        .map_or_else(String::new, |e| format!(", and {e} is right on the same inputs"));
+    let because = format!("{}: no rounding, order or arithmetic explains it{elsewhere}", view.complaint());
     view.finding(Cause::Defect, Grade::Consistent, because)
 }
 

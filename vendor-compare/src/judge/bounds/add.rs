@@ -32,17 +32,21 @@ pub(super) fn levels(args: &Add<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> Vec<
         .map(|i| {
             let l = left.at(i);
             let (x, x_error) = (args.input.values[l], args.input.error_at(l));
-            let (b, b_error) = match (&right, args.other) {
-                (Some((t, at)), _) => (t.values[at.at(i)], t.error_at(at.at(i))),
-                (None, TensorOrScalar::Scalar(s)) => (s.as_f64(), 0.0),
-                (None, TensorOrScalar::Tensor(_)) => (0.0, 0.0),
+            let (b, b_error, b_converted) = match (&right, args.other) {
+                (Some((t, at)), _) => {
+                    let r = at.at(i);
+                    (t.values[r], t.error_at(r), t.conversion_at(&a, r))
+                }
+                (None, TensorOrScalar::Scalar(s)) => (s.as_f64(), 0.0, a.conversion(s.as_f64())),
+                (None, TensorOrScalar::Tensor(_)) => (0.0, 0.0, 0.0),
             };
             let scale = x.abs() + (alpha * b).abs();
             if a.out.is_none() {
                 return (0.0, scale);
             }
             let product = if alpha.abs() == 1.0 { 0.0 } else { a.u * (alpha * b).abs() + a.eta };
-            let converted = a.conversion(x) + a.conversion(b) * alpha.abs() + alpha_error * b.abs();
+            let converted =
+                args.input.conversion_at(&a, l) + b_converted * alpha.abs() + alpha_error * b.abs();
             let carried = x_error + alpha.abs() * b_error;
             let before = (product + converted) * (1.0 + 4.0 * a.u_out) + carried;
             (a.stored(y.center[i], before + a.u * (y.center[i].abs() + before)), scale)

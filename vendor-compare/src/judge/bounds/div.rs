@@ -34,12 +34,15 @@ pub(super) fn levels(args: &Div<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> Vec<
             }
             let l = left.at(i);
             let x = args.input.values[l];
-            let (b, b_error) = match (&right, args.other) {
-                (Some((t, at)), _) => (t.values[at.at(i)], t.error_at(at.at(i))),
-                (None, TensorOrScalar::Scalar(s)) => (s.as_f64(), 0.0),
-                (None, TensorOrScalar::Tensor(_)) => (0.0, 0.0),
+            let (b, b_error, b_converted) = match (&right, args.other) {
+                (Some((t, at)), _) => {
+                    let r = at.at(i);
+                    (t.values[r], t.error_at(r), t.conversion_at(&a, r))
+                }
+                (None, TensorOrScalar::Scalar(s)) => (s.as_f64(), 0.0, a.conversion(s.as_f64())),
+                (None, TensorOrScalar::Tensor(_)) => (0.0, 0.0, 0.0),
             };
-            let (dx, db) = (a.conversion(x) + args.input.error_at(l), a.conversion(b) + b_error);
+            let (dx, db) = (args.input.conversion_at(&a, l) + args.input.error_at(l), b_converted + b_error);
             let q = x / b;
             let before = if dx + db == 0.0 {
                 0.0

@@ -83,10 +83,9 @@ impl Group {
         let spread = g_size * r * (x.0.abs() + self.mean_magnitude);
         // d y_i = g r (dx_i - mean dx) - (y_i - b) mean(z dx) r, z the normalised values.
         let carried = g_size * r * (x.1 + self.mean_error * (1.0 + self.n.sqrt() * unit)) + unit * g.1 + b.1;
-        let converted = a.conversion(g.0) * unit + a.conversion(b.0);
         let mean_part =
             g_size * r * (a.gamma(self.n + 1.0) * self.mean_magnitude + a.u * (x.0.abs() + self.mean.abs()));
-        let rest = converted + a.u * y.abs() + carried + 2.0 * a.eta;
+        let rest = a.u * y.abs() + carried + 2.0 * a.eta;
         let worst = mean_part + centred * ((self.n + 3.0) * self.kappa(eps) / 2.0 + 6.0) * a.u + rest;
         let usual = (8.0 * a.u * (g_size + centred) + 2.0 * a.u * b.0.abs() + rest).min(worst);
         (a.stored(y, worst), a.stored(y, usual), spread + b.0.abs())

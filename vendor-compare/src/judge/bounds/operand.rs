@@ -2,13 +2,17 @@
 
 use std::borrow::Cow;
 
-use ulpian_spec::HostTensor;
+use ulpian_spec::{DType, HostTensor};
+
+use super::Arithmetic;
 
 /// A tensor operand of a call whose bound is asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Operand<'a> {
     /// Sizes, outermost first.
     pub shape: &'a [usize],
+    /// Element type.
+    pub dtype: DType,
     /// Row-major values.
     pub values: Cow<'a, [f64]>,
     /// Bounds on the values' errors; `None` where they are exact.
@@ -22,12 +26,17 @@ impl<'a> Operand<'a> {
             ulpian_spec::Storage::F64(v) => Cow::Borrowed(v.as_slice()),
             _ => Cow::Owned(tensor.to_f64_vec()),
         };
-        Operand { shape: tensor.shape(), values, error: None }
+        Operand { shape: tensor.shape(), dtype: tensor.dtype(), values, error: None }
     }
 
     /// The bound on element `index`'s error.
     pub(crate) fn error_at(&self, index: usize) -> f64 {
         self.error.as_ref().map_or(0.0, |e| e[index])
+    }
+
+    /// Error of converting element `index` to the result's dtype; none where that is the operand's own.
+    pub(super) fn conversion_at(&self, a: &Arithmetic, index: usize) -> f64 {
+        if self.dtype.float_format() == a.out { 0.0 } else { a.conversion(self.values[index]) }
     }
 
     /// Number of elements.

@@ -31,7 +31,7 @@ pub(super) fn levels(args: &Softmax<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> 
                 let (k, p) = (at(j), y.center[at(j)]);
                 if p.is_finite() && p > 0.0 {
                     shift += p * (args.input.values[k] - m).abs();
-                    carried += p * (args.input.error_at(k) + a.conversion(args.input.values[k]));
+                    carried += p * (args.input.error_at(k) + args.input.conversion_at(&a, k));
                 }
             }
             (m, shift, carried)
@@ -50,7 +50,7 @@ pub(super) fn levels(args: &Softmax<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> 
             }
             let x = args.input.values[i];
             let own = a.u * ((x - m).abs() + shift) + 2.0 * e + 2.0 * a.u;
-            let carried = carried + args.input.error_at(i) + a.conversion(x);
+            let carried = carried + args.input.error_at(i) + args.input.conversion_at(&a, i);
             let worst = p * (own + a.gamma(n - 1.0) + carried) + 2.0 * a.eta;
             let usual = p * (own + 4.0 * a.u * n.sqrt() + carried) + 2.0 * a.eta;
             (
