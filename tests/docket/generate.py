@@ -393,7 +393,8 @@ def rows_08_to_16():
             "cause": ["vendor", "framework"],
             "grade": "confirmed-by-intervention",
             "executors": ["torch:cpu?mkldnn=off"],
-            "parties": {"torch:cpu": ["vendor"], "torch:cpu?mkldnn=off": ["framework"]},
+            # oneDNN turns inf into NaN on AVX-512 only; the NaN for -inf is the framework's formula everywhere.
+            "parties": {"torch:cpu": ["vendor", "framework"], "torch:cpu?mkldnn=off": ["framework"]},
             "truth": {
                 "gelu": truth(
                     [math.nan, math.inf, 0] + [gelu_erf(float(v)) for v in x.values.ravel()[3:]], relative=HALF_ULP
@@ -688,7 +689,9 @@ def rows_23_to_30():
     )
 
     random = np.random.RandomState(29)
-    x, w = Tensor(random.normal(size=(16, 384)) * 2 + 1), Tensor(random.normal(size=(64, 384)) * 50)
+    x = Tensor(random.normal(size=(16, 384)) * 2 + 1)
+    # The common part of the weights is what makes the linear ill-conditioned: layer_norm's rows sum to 0, so it cancels.
+    w = Tensor(random.normal(size=(64, 384)) * 50 + 20000)
     normal = np.array([normalised(row, 1e-5) for row in x.values])
     exact = np.array([[math.fsum(row * column) for column in w.values] for row in normal])
     case(
