@@ -87,6 +87,9 @@ impl Mag {
 
     /// self / (n 2^e), n > 0.
     fn div_by(self, n: &UBig, e: i64) -> Mag {
+        if self.m == 0 {
+            return Mag::ZERO;
+        }
         let bits = n.bit_len();
         let (low, e) = if bits <= 32 {
             (u64::try_from(n.clone()).expect("at most 32 bits"), e)

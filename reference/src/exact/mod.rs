@@ -251,3 +251,71 @@ impl Context<'_> {
         Value::Unknown
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ulpian_spec::ops::batch_norm::BatchNorm;
+    use ulpian_spec::ops::gelu::Gelu;
+    use ulpian_spec::ops::{GeluApproximate, div};
+
+    use super::*;
+
+    fn resolve(op: &Op<&HostTensor>) -> Vec<Resolved> {
+        let types = op.clone().map(|_, t| t.tensor_type()).infer().expect("a valid call");
+        let elements = types[0].elements().expect("small");
+        let evaluator = Evaluator::single(op, types, &Settings::default());
+        (0..elements).map(|i| evaluator.resolve(0, 0, i).expect("determined")).collect()
+    }
+
+    /// An irrational deviation, a difference of 673 bits and a weight of 2^-1022: the radius must follow the precision.
+    #[test]
+    fn small_results_of_irrational_factors_are_decided() {
+        let t = |x: f64| HostTensor::f64(&[1], &[x]);
+        let input = HostTensor::f64(&[1, 1], &[2f64.powi(-669)]);
+        let (mean, var) = (t(-9.0), t(9.0));
+        let (weight, bias) = (t(2f64.powi(-1022)), t(-2f64.powi(-1022)));
+        let op = Op::BatchNorm(BatchNorm {
+            input: &input,
+            running_mean: Some(&mean),
+            running_var: Some(&var),
+            weight: Some(&weight),
+            bias: Some(&bias),
+            training: false,
+            momentum: 0.1,
+            eps: 0.25,
+        });
+        let y = resolve(&op)[0];
+        // (9 / sqrt(9.25) - 1) 2^-1022, to 17 digits by mpmath.
+        assert!(y.decided);
+        assert_eq!(y.value, 4.359_324_143_820_538_4e-308);
+        assert_eq!(y.radius, f64::from_bits(1));
+    }
+
+    /// x / 2 is a tie of the subnormals; x^2 phi(0) above it decides.
+    #[test]
+    fn gelu_beside_a_tie() {
+        let tiny = f64::from_bits(1);
+        let input = HostTensor::f64(&[6], &[tiny, -tiny, 3.0 * tiny, -0.0, f64::NEG_INFINITY, -1e300]);
+        for approximate in [GeluApproximate::None, GeluApproximate::Tanh] {
+            let y = resolve(&Op::Gelu(Gelu { input: &input, approximate }));
+            assert!(y.iter().all(|r| r.decided));
+            let bits: Vec<u64> = y.iter().map(|r| r.value.to_bits()).collect();
+            let minus_zero = 1 << 63;
+            assert_eq!(bits, [1, minus_zero, 2, minus_zero, minus_zero, minus_zero]);
+        }
+    }
+
+    #[test]
+    fn an_integer_divided_by_zero_is_an_error() {
+        let one = HostTensor::new([1], Storage::I64(vec![1])).expect("one element");
+        let zero = HostTensor::new([1], Storage::I64(vec![0])).expect("one element");
+        let op = Op::Div(div::Div {
+            input: &one,
+            other: ulpian_spec::ops::TensorOrScalar::Tensor(&zero),
+            rounding_mode: Some(ulpian_spec::ops::RoundingMode::Floor),
+        });
+        let types = vec![one.tensor_type()];
+        let evaluator = Evaluator::single(&op, types, &Settings::default());
+        assert_eq!(evaluator.resolve(0, 0, 0), Err(EvaluateError::DivisionByZero));
+    }
+}

@@ -14,6 +14,9 @@ use crate::round::scaled_integer;
 /// no longer kept exactly.
 pub(super) const EXACT_BITS: usize = 20_000;
 
+/// The same for fractions that are not dyadic, whose sums and common divisors cost more.
+const FRACTION_BITS: usize = 6_000;
+
 /// A rational number other than zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ratio {
@@ -55,16 +58,16 @@ impl Ratio {
         Ratio::dyadic(IBig::from(n), 0)
     }
 
-    pub(super) fn one() -> Ratio {
-        Ratio { num: IBig::ONE, den: UBig::ONE, exp: 0 }
-    }
-
     pub(super) fn is_negative(&self) -> bool {
         self.num.is_negative()
     }
 
     pub(super) fn is_dyadic(&self) -> bool {
         self.den.is_one()
+    }
+
+    fn limit(&self, other: &Ratio) -> usize {
+        if self.is_dyadic() && other.is_dyadic() { EXACT_BITS } else { FRACTION_BITS }
     }
 
     /// Bits of numerator and denominator.
@@ -84,7 +87,7 @@ impl Ratio {
     /// The sum: `None` in the option where it is zero, an error where it would be too large.
     pub(super) fn add(&self, other: &Ratio) -> Result<Option<Ratio>, TooLarge> {
         let gap = (self.exp - other.exp).unsigned_abs() as usize;
-        if gap + self.bits() + other.bits() > EXACT_BITS {
+        if gap + self.bits() + other.bits() > self.limit(other) {
             return Err(TooLarge);
         }
         let exp = self.exp.min(other.exp);
@@ -99,7 +102,7 @@ impl Ratio {
     }
 
     pub(super) fn mul(&self, other: &Ratio) -> Result<Ratio, TooLarge> {
-        if self.bits() + other.bits() > EXACT_BITS {
+        if self.bits() + other.bits() > self.limit(other) {
             return Err(TooLarge);
         }
         let exp = self.exp.checked_add(other.exp).ok_or(TooLarge)?;

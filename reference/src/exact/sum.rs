@@ -120,10 +120,3 @@ impl Sum {
         }
     }
 }
-
-/// The sum of the values.
-pub(super) fn sum<'a>(values: impl IntoIterator<Item = &'a Value>, prec: usize) -> Value {
-    let mut s = Sum::new(prec);
-    values.into_iter().for_each(|v| s.push(v));
-    s.finish()
-}
