@@ -232,8 +232,8 @@ fn density(square: &IBig, e: i64, prec: usize) -> Option<Ball> {
 ///
 /// Each step is cut twice, by less than 2 units: the error of t_n is at most 2 sum_j t_n / t_j over j <= n. The terms rise
 /// and then fall from t_0 = 1, so t_j >= min(1, t_n) and that is at most 2 (n+1) max(1, t_n). Summed: 4 (N+1)^2 S units, as S >=
-/// 1. After the first term that is cut to zero with 2n + 3 > 2 x^2, the rest is below that term's error and one unit, twice:
-/// 4 (N+2). In all below 8 (N+2)^2 S units; N < 2^20, and 48 guard bits leave 2^-5 of the last place.
+/// one. After the first term that is cut to zero with 2n + 3 > 2 x^2, the rest is below twice that term's error and one unit:
+/// four times N+2. In all below 8 (N+2)^2 S units; N < 2^20, and 48 guard bits leave 2^-5 of the last place.
 fn series(square: &IBig, e: i64, prec: usize) -> Ball {
     let w = prec + 48;
     let mut term = IBig::ONE << w;

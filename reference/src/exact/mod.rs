@@ -41,8 +41,7 @@ mod value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rayon::prelude::*;
-use ulpian_spec::{DType, Enclosure, HostTensor, Op, Storage, TensorType, for_each_op};
+use ulpian_spec::{DType, HostTensor, Op, TensorType, for_each_op};
 
 use crate::{EvaluateError, Settings};
 use memo::Memo;
@@ -136,30 +135,6 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Every element of a node's result.
-    ///
-    /// # Errors
-    /// As [`Evaluator::resolve`].
-    pub(crate) fn enclosure(&self, node: usize, output: usize) -> Result<Enclosure, EvaluateError> {
-        let kind = &self.nodes[node].types[output];
-        let elements = kind.elements().unwrap_or(usize::MAX);
-        let resolved = (0..elements)
-            .into_par_iter()
-            .map(|i| self.resolve(node, output, i))
-            .collect::<Result<Vec<Resolved>, EvaluateError>>()?;
-        let value = HostTensor::new(kind.shape.clone(), storage(kind.dtype, &resolved))
-            .expect("one element for each position of the shape");
-        let low: Vec<f64> = resolved.iter().map(|r| r.lo).collect();
-        Ok(Enclosure {
-            value,
-            center: resolved.iter().map(|r| r.hi).collect(),
-            low: if low.iter().all(|&x| x == 0.0) { Vec::new() } else { low },
-            radius: resolved.iter().map(|r| r.radius).collect(),
-            undecided: resolved.iter().enumerate().filter(|(_, r)| !r.decided).map(|(i, _)| i).collect(),
-            zero_sign_is_free: resolved.iter().any(|r| r.zero_sign_free),
-        })
-    }
-
     /// An element at a working precision, not remembered.
     fn compute(&self, node: usize, output: usize, index: usize, prec: usize) -> Value {
         let cx = Context { evaluator: self, node, output, prec };
@@ -169,24 +144,6 @@ impl<'a> Evaluator<'a> {
             };
         }
         for_each_op!(dispatch)
-    }
-}
-
-/// The elements in their dtype.
-pub(crate) fn storage(dtype: DType, resolved: &[Resolved]) -> Storage {
-    let floats = resolved.iter().map(|r| r.value);
-    let integers = resolved.iter().map(|r| r.integer);
-    match dtype {
-        DType::F64 => Storage::F64(floats.collect()),
-        DType::F32 => Storage::F32(floats.map(|x| x as f32).collect()),
-        DType::F16 => Storage::F16(floats.map(|x| half::f16::from_f32(x as f32)).collect()),
-        DType::BF16 => Storage::BF16(floats.map(|x| half::bf16::from_f32(x as f32)).collect()),
-        DType::I64 => Storage::I64(integers.collect()),
-        DType::I32 => Storage::I32(integers.map(|n| n as i32).collect()),
-        DType::I16 => Storage::I16(integers.map(|n| n as i16).collect()),
-        DType::I8 => Storage::I8(integers.map(|n| n as i8).collect()),
-        DType::U8 => Storage::U8(integers.map(|n| n as u8).collect()),
-        DType::Bool => Storage::Bool(integers.map(|n| u8::from(n != 0)).collect()),
     }
 }
 
@@ -259,6 +216,7 @@ mod tests {
     use ulpian_spec::ops::{GeluApproximate, div};
 
     use super::*;
+    use ulpian_spec::Storage;
 
     fn resolve(op: &Op<&HostTensor>) -> Vec<Resolved> {
         let types = op.clone().map(|_, t| t.tensor_type()).infer().expect("a valid call");
