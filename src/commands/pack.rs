@@ -36,9 +36,11 @@ pub(crate) fn run(args: &cli::Pack, common: &Common, reporter: &mut Reporter) ->
         names => format!("observed by {}", names.join(", ")),
     };
     let path = shell_word(&packed.file);
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let (nodes, tensors) = (count(packed.nodes, "node"), count(packed.tensors, "tensor"));
     reporter.text(&format!(
-        "wrote {} ({} nodes, {} tensors, {observed})\njudge it with: ulpian judge {path}\n",
-        packed.file, packed.nodes, packed.tensors
+        "wrote {} ({nodes}, {tensors}, {observed})\njudge it with: ulpian judge {path}\n",
+        packed.file
     ));
     Ok(Exit::Clean)
 }

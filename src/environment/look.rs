@@ -73,9 +73,9 @@ pub(crate) fn torch(facts: &Result<Facts, Error>) -> Vec<Finding> {
         detail: text(facts, "isa").map(|isa| format!("CPU capability {isa}{threads}")),
         ..finding("torch")
     };
-    let library = |component: &str, switch: &str, without: &str| {
+    let library = |component: &str, switch: &str, version: &str, without: &str| {
         let there = facts.get(switch).and_then(Value::as_bool).unwrap_or(false);
-        let version = text(facts, component);
+        let version = text(facts, version);
         if there {
             Finding { found: true, version, detail: Some("within torch".to_owned()), ..finding(component) }
         } else {
@@ -101,8 +101,8 @@ pub(crate) fn torch(facts: &Result<Facts, Error>) -> Vec<Finding> {
     };
     vec![
         torch,
-        library("onednn", "mkldnn", "this torch is built without it"),
-        library("mkl", "mkl", "this torch is built without it and uses another BLAS"),
+        library("onednn", "mkldnn", "onednn_version", "this torch is built without it"),
+        library("mkl", "mkl", "mkl_version", "this torch is built without it and uses another BLAS"),
         cuda,
     ]
 }

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import sys
 import time
 
@@ -12,6 +13,12 @@ from .torch_ops import OPS
 from .torch_rows import run_rows
 
 
+def _built_with(pattern):
+    """The version of a library that PyTorch was built with."""
+    found = re.search(pattern, torch.__config__.show())
+    return found.group(1) if found else None
+
+
 def facts():
     """Versions and machine facts, as far as PyTorch tells them."""
     cuda = torch.cuda.is_available()
@@ -19,7 +26,9 @@ def facts():
         "torch": torch.__version__,
         "isa": torch.backends.cpu.get_cpu_capability(),
         "mkldnn": torch.backends.mkldnn.is_available(),
+        "onednn_version": _built_with(r"(?:MKL-DNN|oneDNN) v(\d[\d.]*)"),
         "mkl": torch.backends.mkl.is_available(),
+        "mkl_version": _built_with(r"Math Kernel Library Version (\d[\d.]*)"),
         "threads": torch.get_num_threads(),
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version() if cuda else None,

@@ -1,0 +1,77 @@
+//! The README tells the truth: its commands and flags exist, its files are there, its example case gives the printed verdict.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use common::run;
+
+fn readme() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
+}
+
+/// The lines of the README's code blocks.
+fn code() -> Vec<String> {
+    let mut within = false;
+    let mut lines = Vec::new();
+    for line in readme().lines() {
+        if line.starts_with("```") {
+            within = !within;
+        } else if within {
+            lines.push(line.trim().to_owned());
+        }
+    }
+    assert!(!within, "a code block is not closed");
+    lines
+}
+
+#[test]
+fn every_command_and_flag_exists() {
+    let mut commands = BTreeSet::new();
+    for line in code() {
+        let line = line.strip_prefix("$ ").unwrap_or(&line).replace("cargo run --release -- ", "ulpian ");
+        let Some(words) = line.strip_prefix("ulpian ") else { continue };
+        let words: Vec<&str> = words.split_whitespace().take_while(|w| *w != "#").collect();
+        let command = words[0];
+        commands.insert(command.to_owned());
+        let help = run(&[command, "--help"]);
+        assert_eq!(help.code, 0, "`{line}`: no such command");
+        for flag in words.iter().filter(|w| w.starts_with("--")) {
+            assert!(help.out.contains(flag.split('=').next().unwrap()), "`{line}`: no such flag");
+        }
+    }
+    for command in ["doctor", "truth", "judge", "pack"] {
+        assert!(commands.contains(command), "the README shows no use of `{command}`");
+    }
+}
+
+#[test]
+fn the_two_first_commands_are_those_that_ci_runs() {
+    let ci = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/run")).unwrap();
+    let blocks = code();
+    for command in ["cargo run --release -- judge tests/docket --expect", "cargo test --release --workspace"]
+    {
+        assert!(blocks.iter().any(|line| line == command), "the README lacks `{command}`");
+        let locked = command
+            .replace("--release", "--release --locked")
+            .replace("--release --locked --workspace", "--release --workspace --locked");
+        assert!(ci.contains(&locked), "CI does not run `{locked}`");
+    }
+}
+
+#[test]
+fn every_link_within_the_repository_leads_somewhere() {
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(document)).unwrap();
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let local = !target.starts_with("http") && !target.starts_with('#');
+            assert!(
+                !local || Path::new(env!("CARGO_MANIFEST_DIR")).join(target).exists(),
+                "{document}: {target}"
+            );
+        }
+    }
+}
