@@ -121,20 +121,19 @@ pub fn find(search: &PythonSearch) -> Result<Python, Error> {
         .path
         .iter()
         .flat_map(|folder| ["python", "python3"].map(|name| (folder.join(name), Origin::Path)));
+    let mut looked_at = Vec::new();
     let mut seen = Vec::new();
     for (executable, origin) in active.chain(path) {
-        // A symbolic link into a virtual environment must not be followed: its place is what makes it one.
-        if !executable.is_file() || seen.contains(&executable) {
-            continue;
-        }
+        let Some(identity) = identity(&executable).filter(|id| !seen.contains(id)) else { continue };
+        seen.push(identity);
         if let Ok(has) = probe(&executable)
             && has.torch.is_some()
         {
             return Ok(Python { executable, origin, has });
         }
-        seen.push(executable);
+        looked_at.push(executable);
     }
-    let looked = match seen.as_slice() {
+    let looked = match looked_at.as_slice() {
         [] => "no Python was found on PATH".to_owned(),
         list => {
             let list: Vec<String> = list.iter().map(|p| p.display().to_string()).collect();
@@ -181,6 +180,13 @@ fn named(chosen: &Path) -> Result<Python, Error> {
         ));
     }
     Ok(Python { executable: chosen.to_owned(), origin: Origin::Chosen, has })
+}
+
+/// What makes two names the same interpreter: the file behind the links, and the folder that it is called in, which makes it a
+/// virtual environment's. `None` where there is no such file.
+fn identity(executable: &Path) -> Option<(PathBuf, PathBuf)> {
+    let file = executable.canonicalize().ok().filter(|file| file.is_file())?;
+    Some((executable.parent()?.canonicalize().ok()?, file))
 }
 
 /// The interpreter of a virtual or conda environment.

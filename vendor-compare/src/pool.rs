@@ -300,8 +300,8 @@ impl Pool {
         let python = self.python()?.executable.clone();
         let mut env = self.config.env.clone();
         env.extend(key.env.iter().cloned());
-        if key.family == "torch" {
-            let cache = self.config.python.cache.join("ulpian").join("inductor");
+        let cache = self.config.python.cache.join("ulpian").join("inductor");
+        if key.family == "torch" && cache.is_absolute() {
             env.push(("TORCHINDUCTOR_CACHE_DIR".to_owned(), cache.to_string_lossy().into_owned()));
         }
         let exchange = self.exchange()?;

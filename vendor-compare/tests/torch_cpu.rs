@@ -300,19 +300,38 @@ fn zero_sized_and_zero_dimensional_tensors() {
     }
 }
 
-#[test]
-fn batch_norm_in_training_updates_copies() {
-    let mut pool = Pool::new(config());
-    let op = Op::BatchNorm(batch_norm::BatchNorm {
+fn batch_norm_in_training(running_mean: Option<ValueRef>, running_var: Option<ValueRef>) -> Op<ValueRef> {
+    Op::BatchNorm(batch_norm::BatchNorm {
         input: input(0),
-        running_mean: Some(input(1)),
-        running_var: Some(input(2)),
+        running_mean,
+        running_var,
         weight: None,
         bias: None,
         training: true,
         momentum: 0.5,
         eps: 1e-5,
-    });
+    })
+}
+
+#[test]
+fn batch_norm_in_training_in_onnx_runtime() {
+    let mut pool = Pool::new(config());
+    let x = HostTensor::f32(&[4, 1], &[1.0, 2.0, 3.0, 6.0]);
+    let c = case(&[x], vec![(batch_norm_in_training(None, None), vec![f32s(&[4, 1])])]);
+    for name in ["torch:cpu", "ort:cpu"] {
+        let run = ok(pool.run(&id(name), &c));
+        assert_eq!(run.results.len(), 1);
+        let scale = (3.5_f64 + 1e-5).sqrt();
+        for (y, wanted) in run.results[&node(0)].to_f64_vec().into_iter().zip([-2.0, -1.0, 0.0, 3.0]) {
+            assert!((y - wanted / scale).abs() < 1e-6, "{name}: {y}");
+        }
+    }
+}
+
+#[test]
+fn batch_norm_in_training_updates_copies() {
+    let mut pool = Pool::new(config());
+    let op = batch_norm_in_training(Some(input(1)), Some(input(2)));
     let c = case(
         &[
             HostTensor::f32(&[2, 1], &[1.0, 3.0]),
@@ -327,6 +346,7 @@ fn batch_norm_in_training_updates_copies() {
         // Mean 2 and unbiased variance 2, half and half with 0 and 1.
         assert_eq!((of(1), of(2)), (vec![1.0], vec![1.5]));
     }
+    assert!(unavailable(pool.run(&id("ort:cpu"), &c)).0.contains("unbiased"));
 }
 
 /// What dropout gives for a mask is what PyTorch gives when it draws that mask itself.

@@ -144,8 +144,6 @@ def max_pool2d(dtype, input, kernel_size, stride, padding, dilation, ceil_mode, 
 
 
 def batch_norm(dtype, input, running_mean, running_var, weight, bias, training, momentum, eps):
-    if training:
-        raise _missing("batch_norm in training with PyTorch's unbiased running variance")
     ones = numpy.ones(input.shape[1], input.dtype)
     feeds = {
         "x": input,
@@ -154,7 +152,16 @@ def batch_norm(dtype, input, running_mean, running_var, weight, bias, training, 
         "mean": running_mean,
         "var": running_var,
     }
-    return _one("BatchNormalization", feeds, dtype, epsilon=eps)
+    if not training:
+        return _one("BatchNormalization", feeds, dtype, epsilon=eps)
+    if running_mean is not None or running_var is not None:
+        raise _missing("batch_norm in training that updates running_var as PyTorch does, with the unbiased variance")
+    # ONNX wants running statistics and returns them updated; the normalised input does not depend on them. ONNX Runtime
+    # 1.32 updates them in place, in the caller's memory, where they are no outputs of the graph: so they are outputs, and
+    # share no memory with another input.
+    feeds.update(mean=ones * 0, var=ones.copy())
+    node = helper.make_node("BatchNormalization", list(feeds), ["y", "m", "v"], epsilon=eps, training_mode=1)
+    return Graph([node], feeds, [("y", dtype), ("m", dtype), ("v", dtype)], lambda outputs: outputs[:1])
 
 
 def dropout(dtype, input, mask, p, training):
