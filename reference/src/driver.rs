@@ -134,3 +134,6 @@ pub(crate) fn draft_of(kind: OpKind, ty: &TensorType, balls: Option<Balls>) -> D
         None => Draft::empty(ty),
     }
 }
+
+#[cfg(test)]
+mod tests;
