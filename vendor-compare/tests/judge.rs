@@ -445,3 +445,17 @@ fn what_the_documentation_leaves_open_is_unspecified() {
         assert_eq!(verdict.verdict.cause, cause, "{got:?}: {}", verdict.verdict.because);
     }
 }
+
+#[test]
+fn a_zeros_sign_is_open_where_something_is_computed_and_not_in_a_copy() {
+    let one = |op: &str, more: &str| {
+        let input = f32s(&[2], &[0.0, 1.0]);
+        case(&format!(r#"[{{"id": "n", "op": "{op}", "args": {{"input": {input}{more}}}}}]"#))
+    };
+    for (op, more, cause) in
+        [("mul", r#", "other": 1.0"#, Cause::Unspecified), ("flatten", "", Cause::Defect)]
+    {
+        let verdict = hear(&one(op, more), vec![("recorded:x", Outcome::Ok(returns(&[2], &[-0.0, 1.0])))]);
+        assert_eq!(verdict.verdict.cause, cause, "{op}: {}", verdict.verdict.because);
+    }
+}

@@ -14,7 +14,7 @@ pub(super) struct Chain {
     /// T1 by node result; undetermined results are absent.
     pub real: BTreeMap<ValueRef, Arc<Enclosure>>,
     /// Worst and usual error against T1 where every op keeps to its bound, by node result.
-    pub together: BTreeMap<ValueRef, Levels>,
+    pub together: BTreeMap<ValueRef, Arc<Levels>>,
 }
 
 impl Chain {
@@ -32,7 +32,7 @@ impl Chain {
         for node in 0..case.nodes.len() {
             if let Some(levels) = chain.levels(case, masks, node, true) {
                 for (output, levels) in levels.into_iter().enumerate() {
-                    chain.together.insert(ValueRef::Node { node, output }, levels);
+                    chain.together.insert(ValueRef::Node { node, output }, Arc::new(levels));
                 }
             }
         }

@@ -94,8 +94,8 @@ impl Hearing {
         })
     }
 
-    /// Hears a party. An unavailable or failed one is listed and judged nowhere. All parties are to be heard before the first
-    /// call of [`Hearing::wants`]; one heard later is judged without interventions of its own being planned anew.
+    /// Hears a party. An unavailable or failed one is listed and judged nowhere. Every party is to be heard before the first
+    /// call of [`Hearing::wants`]: hearing one more opens every question anew, and only answers are kept.
     pub fn hear(&mut self, executor: ExecutorId, outcome: Outcome) {
         let (status, reason, heard) = match outcome {
             Outcome::Unavailable { reason, remedy } => ("unavailable", Some(join(&reason, &remedy)), None),

@@ -17,7 +17,7 @@ pub(super) struct LocalTruth {
     /// One per result.
     pub truth: Vec<Arc<Enclosure>>,
     /// One per result.
-    pub levels: Vec<Levels>,
+    pub levels: Vec<Arc<Levels>>,
 }
 
 impl LocalTruth {
@@ -27,15 +27,19 @@ impl LocalTruth {
         settings: &Settings,
     ) -> Result<LocalTruth, EvaluateError> {
         let borrowed = op.as_ref().map(|_, t| t.as_ref());
-        let truth = evaluate(&borrowed, settings)?.into_iter().map(Arc::new).collect();
-        Ok(LocalTruth::of(op, truth))
+        let truth: Vec<Arc<Enclosure>> = evaluate(&borrowed, settings)?.into_iter().map(Arc::new).collect();
+        let operands = op.as_ref().map(|_, t| Operand::exact(t));
+        let levels = bounds::levels(&operands.as_ref(), &truth).into_iter().map(Arc::new).collect();
+        Ok(LocalTruth { truth, levels })
     }
 
-    /// From known exact results.
-    pub(super) fn of(op: &Op<Arc<HostTensor>>, truth: Vec<Arc<Enclosure>>) -> LocalTruth {
-        let operands = op.as_ref().map(|_, t| Operand::exact(t));
-        let levels = bounds::levels(&operands.as_ref(), &truth);
-        LocalTruth { truth, levels }
+    /// The chain's own, where the node's operands are the case's tensors.
+    fn of_chain(chain: &Chain, node: usize, outputs: usize) -> Option<LocalTruth> {
+        let at = |output| ValueRef::Node { node, output };
+        Some(LocalTruth {
+            truth: (0..outputs).map(|o| chain.real.get(&at(o)).cloned()).collect::<Option<_>>()?,
+            levels: (0..outputs).map(|o| chain.together.get(&at(o)).cloned()).collect::<Option<_>>()?,
+        })
     }
 
     /// How far result `output` is.
@@ -44,19 +48,22 @@ impl LocalTruth {
     }
 }
 
+/// An op on the tensors that somebody had.
+pub(super) type Call = Op<Arc<HostTensor>>;
+
 /// T3 by node, for each set of inputs met so far.
 #[derive(Default)]
 pub(super) struct LocalTruths {
-    known: BTreeMap<usize, Vec<(Op<Arc<HostTensor>>, Arc<LocalTruth>)>>,
+    known: BTreeMap<usize, Vec<(Call, Arc<LocalTruth>)>>,
 }
 
 impl LocalTruths {
-    /// The local truth of node `node` on the inputs of `op`; `first` is the chain's own where these are the case's tensors.
+    /// The local truth of node `node` on the inputs of `op`; `first` is the chain's own where it holds for these.
     pub(super) fn get(
         &mut self,
         node: usize,
         op: &Op<Arc<HostTensor>>,
-        first: Option<Vec<Arc<Enclosure>>>,
+        first: Option<LocalTruth>,
         settings: &Settings,
     ) -> Result<Arc<LocalTruth>, EvaluateError> {
         let known = self.known.entry(node).or_default();
@@ -64,7 +71,7 @@ impl LocalTruths {
             return Ok(Arc::clone(local));
         }
         let local = Arc::new(match first {
-            Some(truth) => LocalTruth::of(op, truth),
+            Some(first) => first,
             None => LocalTruth::evaluated(op, settings)?,
         });
         known.push((op.clone(), Arc::clone(&local)));
@@ -149,12 +156,11 @@ pub(super) fn hear(
         let outputs = case.nodes[n].types.len();
         let results: Vec<Option<Arc<HostTensor>>> =
             (0..outputs).map(|output| run.results.get(&at(output)).cloned()).collect();
-        let real: Option<Vec<Arc<Enclosure>>> =
-            (0..outputs).map(|o| chain.real.get(&at(o)).cloned()).collect();
         let first = Chain::is_first(case, n);
+        let known = if first { LocalTruth::of_chain(&chain, n, outputs) } else { None };
         let observed = results.iter().any(Option::is_some);
         let local = match &op {
-            Some(op) if observed => match truths.get(n, op, real.filter(|_| first), settings) {
+            Some(op) if observed => match truths.get(n, op, known, settings) {
                 Ok(local) => Some(local),
                 Err(EvaluateError::Invalid(why)) => {
                     oddities.entry(n).or_insert_with(|| format!("the op rejects the inputs it had: {why}"));

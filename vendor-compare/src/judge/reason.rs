@@ -81,6 +81,14 @@ impl View<'_> {
                 truth.tensor_type()
             );
         }
+        if m.within() && m.sign_mismatches > 0 {
+            return format!(
+                "{}'s {} has {} zeros of the other sign",
+                self.id,
+                self.name(),
+                m.sign_mismatches
+            );
+        }
         let index = m.shows_at();
         let place = format!("{}{:?}", self.name(), unravel(index, got.shape()));
         let head = format!(

@@ -74,6 +74,8 @@ pub(super) fn of_node(case: &Case, heard: &Heard, node: usize) -> (Standing, usi
             (Some(m), Some(local), _) => {
                 let dtype = local.truth[output].value.dtype();
                 match of_result(m, dtype, local.levels[output].terms) {
+                    // A copy keeps the sign of a zero.
+                    Standing::Open if case.nodes[node].op.kind() == OpKind::Flatten => Standing::Wrong,
                     Standing::Wrong if is_fused(case, heard, node, output) => Standing::Fused,
                     Standing::Wrong if is_negligible(case, heard, node, output, m, dtype) => {
                         Standing::Negligible
@@ -95,7 +97,7 @@ pub(super) fn of_node(case: &Case, heard: &Heard, node: usize) -> (Standing, usi
         o.allowed && (o.row.openness == Openness::Undefined || differs(at, o))
     };
     if let Some(open) = at.open.iter().find(undefined)
-        && worst.0 < Standing::Open
+        && worst.0 <= Standing::Usual
     {
         worst = (Standing::Open, open.output);
     }
