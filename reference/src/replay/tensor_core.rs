@@ -19,6 +19,7 @@
 use ulpian_spec::{DType, HostTensor, Op};
 
 use super::dots::{Arithmetic, Dots};
+use crate::round::round_f64;
 
 /// The two parameters of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +64,11 @@ impl TensorCore {
     pub fn dot_float16(self, c: f32, a: &[f32], b: &[f32]) -> half::f16 {
         match self.step(c, a, b) {
             Sum::Special(x) => half::f16::from_f32(x),
-            // At most 31 bits: exact in float64, so this rounds once.
+            // At most 31 bits: exact in float64. half goes from there through float32, which would round twice, so it is
+            // given a value that is a float16 already.
             Sum::Exact { significand, exponent } => {
-                half::f16::from_f64(significand as f64 * power_of_two(exponent))
+                let exact = significand as f64 * power_of_two(exponent);
+                half::f16::from_f64(DType::F16.float_format().map_or(exact, |f| round_f64(f, exact)))
             }
         }
     }
