@@ -71,6 +71,10 @@ pub(super) fn linear(op: &Linear<&HostTensor>, ty: &TensorType) -> Option<Candid
     }
     let terms = *x.shape().last()?;
     let columns = if w.shape().len() == 2 { w.shape()[0] } else { 1 };
+    // A 0-dimensional bias for several columns is left to the general evaluation.
+    if op.bias.is_some_and(|b| b.len() != columns) {
+        return None;
+    }
     let rows = x.shape()[..x.shape().len() - 1].iter().product();
     let batch = Batch { starts: vec![(0, 0)], rows, columns, terms, right: (1, terms) };
     evaluate(x, w, op.bias, &batch, ty)
