@@ -1,20 +1,26 @@
 //! Random calls over all ops and arguments against PyTorch itself: whatever PyTorch takes is taken, with its dtypes and
-//! shapes; whatever it rejects is rejected. The calls are drawn by `torch_calls/generate.py`.
+//! shapes; whatever it rejects is rejected; and its float64 results are within 1e-12 of the truth, or within what a correct
+//! implementation may lose. The calls are drawn by `torch_calls/generate.py`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use ulpian_reference::Settings;
 use ulpian_spec::case::Limits;
-use ulpian_spec::{Case, OpKind};
+use ulpian_spec::{Case, DType, Executor, OpKind};
 use ulpian_vendor_compare::environment::{PythonSearch, find_or_make};
+use ulpian_vendor_compare::judge::Hearing;
+use ulpian_vendor_compare::recorded::Recorded;
 
 const SEED: u32 = 1;
-const VALID: usize = 2050;
+const VALID: usize = 3100;
 const INVALID: usize = 500;
 /// At least this many valid calls must agree; the rest are those of [`STRICTER`].
-const AGREED: usize = 2000;
+const AGREED: usize = 3000;
+/// At least this many valid calls must have a float64 result.
+const FLOAT64: usize = 2000;
 
 #[derive(Deserialize)]
 struct Line<'a> {
@@ -73,6 +79,12 @@ const STRICTER: &[Stricter] = &[
         reason: "the bias beside a one-dimensional weight goes through add, which promotes; no other bias is promoted",
     },
     Stricter {
+        op: Some(OpKind::Conv2d),
+        message: "a kernel that spans",
+        empty: false,
+        reason: "at a dilation near 2^62 the size that PyTorch computes has overflowed",
+    },
+    Stricter {
         op: Some(OpKind::BatchNorm),
         message: "expected a tensor of shape",
         empty: false,
@@ -82,7 +94,7 @@ const STRICTER: &[Stricter] = &[
 
 #[test]
 fn types_are_those_of_pytorch_and_what_it_rejects_is_rejected() {
-    let lines = generate();
+    let lines = calls();
     let (mut valid, mut invalid) = (0, 0);
     let mut used = vec![0; STRICTER.len()];
     let mut by_op = std::collections::BTreeMap::<OpKind, [usize; 2]>::new();
@@ -140,9 +152,72 @@ fn types_are_those_of_pytorch_and_what_it_rejects_is_rejected() {
     }
 }
 
+#[test]
+fn float64_values_are_near_the_truth() {
+    let mut counts = std::collections::BTreeMap::<OpKind, [usize; 3]>::new();
+    let mut disagreements = Vec::new();
+    for text in calls().lines() {
+        let line: Line<'_> = serde_json::from_str(text).expect("the generator's own lines");
+        let Ok(case) = Case::from_json(line.case.get(), "call", Limits::default()) else { continue };
+        if case.observed.is_empty() || case.nodes[0].types[0].dtype != DType::F64 {
+            continue;
+        }
+        let counts = counts.entry(case.nodes[0].op.kind()).or_default();
+        counts[0] += 1;
+        let mut hearing = match Hearing::new(&case, &Settings::default()) {
+            Ok(hearing) => hearing,
+            Err(error) => {
+                disagreements.push(format!("{error}: {}", line.case.get()));
+                continue;
+            }
+        };
+        let mut torch = Recorded::new("torch");
+        let outcome = torch.run(&case);
+        hearing.hear(torch.id().clone(), outcome);
+        let verdict = hearing.verdict(serde_json::Map::new());
+        for node in &verdict.nodes {
+            let heard = &node.executors[0];
+            let Some(local) = &heard.local else {
+                let reason = heard.reason.as_deref().unwrap_or("nothing to compare");
+                disagreements.push(format!("{}: {} {reason}: {}", node.node, heard.status, line.case.get()));
+                continue;
+            };
+            let near = local.max_rel <= 1e-12;
+            counts[1] += usize::from(near);
+            counts[2] += usize::from(!near && local.bound_ratio <= 1.0);
+            if heard.class_mismatches != Some(0) || !(near || local.bound_ratio <= 1.0) {
+                disagreements.push(format!(
+                    "{}: {:?} of another class, error {:e} relative, {} of the bound, got {:e}, truth {:e}: {}",
+                    node.node,
+                    heard.class_mismatches,
+                    local.max_rel,
+                    local.bound_ratio,
+                    local.got,
+                    local.truth,
+                    line.case.get()
+                ));
+            }
+        }
+    }
+    println!("calls, results within 1e-12, others within the bound, by op: {counts:?}");
+    assert!(
+        disagreements.is_empty(),
+        "{} disagreements, the first:\n{}",
+        disagreements.len(),
+        disagreements[..disagreements.len().min(10)].join("\n")
+    );
+    assert!(counts.values().map(|c| c[0]).sum::<usize>() >= FLOAT64, "too few float64 calls");
+}
+
 fn op_of(case: &RawValue) -> OpKind {
     let case: serde_json::Value = serde_json::from_str(case.get()).expect("the generator's own JSON");
     case["nodes"][0]["op"].as_str().and_then(OpKind::from_name).expect("an op of the list")
+}
+
+/// The calls, drawn once for both tests.
+fn calls() -> &'static str {
+    static CALLS: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    CALLS.get_or_init(generate)
 }
 
 fn generate() -> String {

@@ -2,6 +2,7 @@
 
 mod build;
 pub(crate) mod json;
+mod names;
 pub(crate) mod number;
 mod read;
 mod tensors;

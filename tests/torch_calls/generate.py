@@ -2,7 +2,8 @@
 
     python generate.py SEED VALID INVALID
 
-Each line is {"case": an ulpian-case/1 object with inline tensors, "torch": {"results": [tensor, ...]} or {"error": text}}.
+Each line is {"case": an ulpian-case/1 object with inline tensors, "torch": {"results": [{"dtype", "shape"}, ...]} or
+{"error": text}}; what PyTorch returned is the case's observation by "torch".
 Calls are drawn until PyTorch has taken VALID and refused INVALID of them; whether a call is valid is PyTorch's word alone.
 """
 
@@ -225,7 +226,8 @@ class Calls:
             args["p"] = self.r.choice([0.0, 1.0, 0.1, 0.5, 0.75, 1, 0, -0.1, 1.5])
         if self.chance(0.6):
             args["training"] = self.chance(0.5)
-        args["mask"] = torch.randint(0, 2, x.shape, generator=self.g).to(self.r.choice([torch.bool, x.dtype]))
+        if args.get("training", True) and 0 < args.get("p", 0.5) < 1 or self.chance(0.2):
+            args["mask"] = torch.randint(0, 2, x.shape, generator=self.g).to(self.r.choice([torch.bool, x.dtype]))
         return args
 
     def relu(self):
@@ -342,9 +344,6 @@ OPS = [
     "conv2d", "gelu", "linear", "layer_norm", "add",
 ]  # fmt: skip
 
-# An argument that must be there: PyTorch's functions say so by a TypeError, and so does the op here.
-
-
 def write_args(args):
     out = {}
     for key, value in args.items():
@@ -365,19 +364,25 @@ def main():
         op = OPS[index % len(OPS)]
         index += 1
         args = calls.spoil(getattr(calls, op)())
+        observed = []
         try:
-            results = {"results": [to_json(t) for t in call(op, args)]}
+            results = call(op, args)
+            observed = [
+                {"executor": "torch", "node": f"call.{i}" if i else "call", "tensor": to_json(t)}
+                for i, t in enumerate(results)
+            ]
+            answer = {"results": [{"dtype": name(t.dtype), "shape": list(t.shape)} for t in results]}
             taken += 1
             if taken > valid:
                 continue
         except (RuntimeError, TypeError, ValueError, IndexError, KeyError, NotImplementedError) as error:
-            results = {"error": f"{type(error).__name__}: {error}".split("\n")[0][:300]}
+            answer = {"error": f"{type(error).__name__}: {error}".split("\n")[0][:300]}
             refused += 1
             if refused > invalid:
                 continue
         node = {"id": "call", "op": op, "args": write_args(args)}
-        case = {"format": "ulpian-case/1", "name": f"{op}-{index}", "nodes": [node]}
-        print(json.dumps({"case": case, "torch": results}))
+        case = {"format": "ulpian-case/1", "name": f"{op}-{index}", "nodes": [node], "observed": observed}
+        print(json.dumps({"case": case, "torch": answer}))
     print(json.dumps({"torch_version": torch.__version__, "calls": index}), file=sys.stderr)
 
 

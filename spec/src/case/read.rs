@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::build::{Reference, op_kind, reference, split_result_name};
+use super::names::{Reference, op_kind, reference, split_result_name};
 use super::number::shorten;
 use super::tensors::{NoTensors, SafetensorsSource, TensorSource, read_inline};
 use super::{CASE_FORMAT, Case, CaseBuilder, Limits, ValueRef, json};
