@@ -216,15 +216,10 @@ impl Pool {
         // Before anything is written: without a worker there is nothing to write it for.
         self.worker(&key)?;
         let name = format!("{}.in", self.requests + 1);
-        let tensors = self.exchange()?.send(&name, case.tensors.iter().map(|t| t.value.as_ref()))?;
+        let (used, nodes) = protocol::calls(case);
+        let tensors = self.exchange()?.send(&name, used.iter().map(|&i| case.tensors[i].value.as_ref()))?;
         let sent = tensors.file.clone();
-        let ask = Ask::Run {
-            variant: &id.variant,
-            keys: &id.keys,
-            tensors,
-            nodes: protocol::calls(case),
-            seed: self.config.seed,
-        };
+        let ask = Ask::Run { variant: &id.variant, keys: &id.keys, tensors, nodes, seed: self.config.seed };
         let answer = self.ask(&key, ask, timeout);
         if let Some(file) = sent {
             let _ = std::fs::remove_file(file);

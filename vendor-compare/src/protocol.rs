@@ -244,17 +244,29 @@ pub fn read_frame(stream: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// The nodes of a case as a worker receives them.
-pub fn calls(case: &Case) -> Vec<Call> {
-    case.nodes
+/// The nodes of a case as a worker receives them, and the positions in [`Case::tensors`] of the tensors that they use: a worker
+/// receives these only, in this order.
+pub fn calls(case: &Case) -> (Vec<usize>, Vec<Call>) {
+    let mut used = Vec::new();
+    let mut position = std::collections::HashMap::new();
+    let mut sent = |at: ValueRef| match at {
+        ValueRef::Input(i) => ValueRef::Input(*position.entry(i).or_insert_with(|| {
+            used.push(i);
+            used.len() - 1
+        })),
+        node @ ValueRef::Node { .. } => node,
+    };
+    let calls = case
+        .nodes
         .iter()
         .map(|node| Call {
             id: node.id.clone(),
             op: node.op.kind().name(),
             dtype: node.types[0].dtype,
-            args: arguments(&node.op),
+            args: arguments(&node.op.clone().map(|_, at| sent(at))),
         })
-        .collect()
+        .collect();
+    (used, calls)
 }
 
 impl From<ValueRef> for Argument {
