@@ -1,0 +1,6 @@
+//! The judge over parties made up here: each rule, and what no rule may let through. No Python is needed.
+
+mod explanations;
+mod parties;
+mod soundness;
+mod switches;
