@@ -1,6 +1,6 @@
 //! Dense tensors of balls, and how they are filled in parallel.
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 use ulpian_spec::{Enclosure, HostTensor, Storage};
 
@@ -80,10 +80,7 @@ impl Balls {
             .zip(self.radius.par_chunks_mut(block.max(1)))
             .enumerate()
             .for_each(|(n, ((hi, lo), radius))| {
-                Arch::new().dispatch(
-                    #[inline(always)]
-                    || fill(n * block, hi, lo, radius),
-                );
+                Arch::new().dispatch(Fill { fill: &fill, start: n * block, hi, lo, radius });
             });
     }
 
@@ -182,13 +179,39 @@ impl Balls {
 
 /// `f(0), …, f(n - 1)`, computed in parallel.
 pub(super) fn lanes<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    (0..n)
-        .into_par_iter()
-        .map(|i| {
-            Arch::new().dispatch(
-                #[inline(always)]
-                || f(i),
-            )
-        })
-        .collect()
+    (0..n).into_par_iter().map(|i| Arch::new().dispatch(Lane { f: &f, i })).collect()
+}
+
+/// A call of [`Balls::par_fill`]'s function. Closures are not passed to `dispatch` directly: the shim that turns a `Fn` into a
+/// `FnOnce` is not inlined, and what it calls is compiled without the instruction set that was found.
+struct Fill<'a, F> {
+    fill: &'a F,
+    start: usize,
+    hi: &'a mut [f64],
+    lo: &'a mut [f64],
+    radius: &'a mut [f64],
+}
+
+impl<F: Fn(usize, &mut [f64], &mut [f64], &mut [f64])> WithSimd for Fill<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        (self.fill)(self.start, self.hi, self.lo, self.radius);
+    }
+}
+
+/// A call of [`lanes`]' function.
+struct Lane<'a, F> {
+    f: &'a F,
+    i: usize,
+}
+
+impl<T, F: Fn(usize) -> T> WithSimd for Lane<'_, F> {
+    type Output = T;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> T {
+        (self.f)(self.i)
+    }
 }
