@@ -60,8 +60,8 @@ fn evaluate<T: Narrow>(x: &[f32], form: GeluApproximate, ty: &TensorType) -> Can
             Arch::new().dispatch(
                 #[inline(always)]
                 || match form {
-                    GeluApproximate::None => block(x, center, radius, value, &mut pending, by_erf),
-                    GeluApproximate::Tanh => block(x, center, radius, value, &mut pending, by_tanh),
+                    GeluApproximate::None => block::<T, Erf>(x, center, radius, value, &mut pending),
+                    GeluApproximate::Tanh => block::<T, Tanh>(x, center, radius, value, &mut pending),
                 },
             );
             pending.retain(|&i| match special(x[i], form, format) {
@@ -78,14 +78,23 @@ fn evaluate<T: Narrow>(x: &[f32], form: GeluApproximate, ty: &TensorType) -> Can
     Candidate { ty: ty.clone(), center, low: Vec::new(), radius, value: T::into_storage(value), pending }
 }
 
+/// One of the two forms.
+trait Tail {
+    /// H(a) for a >= 0 and a bound of its relative error.
+    fn tail(a: f64) -> (f64, f64);
+}
+
+struct Erf;
+
+struct Tanh;
+
 #[inline(always)]
-fn block<T: Narrow>(
+fn block<T: Narrow, F: Tail>(
     x: &[f32],
     center: &mut [f64],
     radius: &mut [f64],
     value: &mut [T],
     pending: &mut Vec<usize>,
-    tail: impl Fn(f64) -> (f64, f64),
 ) {
     const BLOCK: usize = 256;
     for (i, (((x, c), r), v)) in x
@@ -96,7 +105,7 @@ fn block<T: Narrow>(
         .enumerate()
     {
         for ((&x, c), r) in x.iter().zip(c.iter_mut()).zip(r.iter_mut()) {
-            (*c, *r) = element(f64::from(x), &tail);
+            (*c, *r) = element::<F>(f64::from(x));
         }
         decide_inline(c, r, v, i * BLOCK, pending);
     }
@@ -104,8 +113,8 @@ fn block<T: Narrow>(
 
 /// Centre and radius; the radius is infinite or NaN where this does not apply.
 #[inline(always)]
-fn element(x: f64, tail: impl Fn(f64) -> (f64, f64)) -> (f64, f64) {
-    let (h, relative) = tail(x.abs());
+fn element<F: Tail>(x: f64) -> (f64, f64) {
+    let (h, relative) = F::tail(x.abs());
     let positive = if x > 0.0 { x } else { 0.0 };
     let y = positive - h;
     let r = (h * relative + positive * UNIT) * (1.0 + 1e-6);
@@ -114,23 +123,25 @@ fn element(x: f64, tail: impl Fn(f64) -> (f64, f64)) -> (f64, f64) {
     (y, if x.to_bits() == 1 << 63 { f64::INFINITY } else { r })
 }
 
-/// H(a) and a bound of its relative error.
-#[inline(always)]
-fn by_erf(a: f64) -> (f64, f64) {
-    let cut = if a < TOP { a } else { TOP };
-    (cut * normal_tail(cut), if a > TOP { 2.0 } else { normal_tail::RELATIVE + UNIT })
+impl Tail for Erf {
+    #[inline(always)]
+    fn tail(a: f64) -> (f64, f64) {
+        let cut = if a < TOP { a } else { TOP };
+        (cut * normal_tail(cut), if a > TOP { 2.0 } else { normal_tail::RELATIVE + UNIT })
+    }
 }
 
-/// As [`by_erf`], for the tanh form.
-#[inline(always)]
-fn by_tanh(a: f64) -> (f64, f64) {
-    /// 2 sqrt(2 / pi) = 1.5957691216057308, rounded.
-    const SLOPE: f64 = f64::from_bits(0x3ff9_8845_33d4_3651);
-    let cut = if a < TANH_TOP { a } else { TANH_TOP };
-    let s = SLOPE * cut * (1.0 + 0.044715 * (cut * cut));
-    let e = exp(-s);
-    let h = cut * (e / (1.0 + e));
-    (h, if a > TANH_TOP { 2.0 } else { exp::RELATIVE + UNIT * (4.0 + 8.0 * s) })
+impl Tail for Tanh {
+    #[inline(always)]
+    fn tail(a: f64) -> (f64, f64) {
+        /// 2 sqrt(2 / pi) = 1.5957691216057308, rounded.
+        const SLOPE: f64 = f64::from_bits(0x3ff9_8845_33d4_3651);
+        let cut = if a < TANH_TOP { a } else { TANH_TOP };
+        let s = SLOPE * cut * (1.0 + 0.044715 * (cut * cut));
+        let e = exp(-s);
+        let h = cut * (e / (1.0 + e));
+        (h, if a > TANH_TOP { 2.0 } else { exp::RELATIVE + UNIT * (4.0 + 8.0 * s) })
+    }
 }
 
 /// Centre, radius and value where they need other means.
@@ -148,8 +159,8 @@ fn special(x: f32, form: GeluApproximate, format: FloatFormat) -> Option<(f64, f
         return Some((wide / 2.0, second * 1.001, value as f32));
     }
     let (top, tail) = match form {
-        GeluApproximate::None => (TOP, by_erf(TOP).0),
-        GeluApproximate::Tanh => (TANH_TOP, by_tanh(TANH_TOP).0),
+        GeluApproximate::None => (TOP, Erf::tail(TOP).0),
+        GeluApproximate::Tanh => (TANH_TOP, Tanh::tail(TANH_TOP).0),
     };
     // -H(top) is nearer to zero than half of the least number of every narrow dtype, 2^-150.
     (wide < -top && wide.is_finite()).then_some((-tail / 2.0, tail / 2.0 * 1.001, -0.0))

@@ -8,16 +8,24 @@
 //! Speed comes from autovectorised loops under [`pulp::Arch::dispatch`]. No result depends on the instruction set in a way
 //! that matters: the radii hold for every order of summation and with or without contraction to FMA.
 
+mod adaptive_avg_pool2d;
+mod add;
+mod batch_norm;
 mod conv2d;
 mod decide;
+mod div;
 mod expansion;
 mod gelu;
 mod gemm;
 mod layer_norm;
 mod matmul;
+mod max_pool2d;
 mod moments;
+mod mul;
+mod pointwise;
 mod product;
 mod product_f64;
+mod relu;
 mod softmax;
 #[cfg(test)]
 mod tests;
@@ -62,6 +70,14 @@ pub(crate) fn try_evaluate(
         Op::Gelu(op) => gelu::gelu(op, ty).map(single),
         Op::Softmax(op) => softmax::softmax(op, ty).map(single),
         Op::LayerNorm(op) => layer_norm::layer_norm(op, ty).map(single),
-        _ => None,
+        Op::Add(op) => add::add(op, ty).map(single),
+        Op::Mul(op) => mul::mul(op, ty).map(single),
+        Op::Div(op) => div::div(op, ty).map(single),
+        Op::Relu(op) => relu::relu(op, ty).map(single),
+        Op::AdaptiveAvgPool2d(op) => adaptive_avg_pool2d::adaptive_avg_pool2d(op, ty).map(single),
+        Op::BatchNorm(op) => batch_norm::batch_norm(op, result_types),
+        Op::MaxPool2d(op) => max_pool2d::max_pool2d(op, result_types),
+        // What flatten and dropout do not change is copied by the driver; dropout in training is left to the balls.
+        Op::Flatten(_) | Op::Dropout(_) => None,
     }
 }

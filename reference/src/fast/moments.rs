@@ -35,50 +35,80 @@ pub(super) struct Moments {
     pub variance_error: f64,
 }
 
-/// The moments of `count` numbers that come in pieces. NaN where a number is NaN or infinite, or where there is none.
+/// A sum and a bound of its error.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Total {
+    pub sum: f64,
+    pub error: f64,
+    /// Additions on the way of any term, in this and like sums.
+    paths: f64,
+}
+
+/// The sum of `count` numbers that come in pieces; NaN where one is NaN or infinite.
 #[inline(always)]
-pub(super) fn moments<'a>(pieces: impl Iterator<Item = &'a [f32]> + Clone, count: usize) -> Moments {
+pub(super) fn total<'a>(pieces: impl Iterator<Item = &'a [f32]>, count: usize) -> Total {
     let (mut sums, mut sizes) = ([0.0f64; LANES], [0.0f64; LANES]);
     let (mut most, mut least) = ([0.0f32; LANES], [f32::INFINITY; LANES]);
     let mut additions = 20;
-    for piece in pieces.clone() {
+    for piece in pieces {
         additions += piece.len().div_ceil(LANES);
-        for x in piece.chunks(LANES) {
-            for ((((&x, sum), size), most), least) in
-                x.iter().zip(&mut sums).zip(&mut sizes).zip(&mut most).zip(&mut least)
-            {
-                let a = x.abs();
-                *sum += f64::from(x);
-                *size += f64::from(a);
-                *most = if a > *most { a } else { *most };
-                *least = if (a > 0.0) & (a < *least) { a } else { *least };
+        let (full, rest) = piece.as_chunks::<LANES>();
+        let mut step = |i: usize, x: f32| {
+            let a = x.abs();
+            sums[i] += f64::from(x);
+            sizes[i] += f64::from(a);
+            most[i] = if a > most[i] { a } else { most[i] };
+            least[i] = if (a > 0.0) & (a < least[i]) { a } else { least[i] };
+        };
+        for x in full {
+            for i in 0..LANES {
+                step(i, x[i]);
             }
         }
+        rest.iter().enumerate().for_each(|(i, &x)| step(i, x));
     }
-    let n = count as f64;
     let (sum, size) = (sums.iter().sum::<f64>(), sizes.iter().sum::<f64>());
     let most = f64::from(most.iter().fold(0.0f32, |m, &x| m.max(x)));
     let least = least.iter().fold(f32::INFINITY, |m, &x| m.min(x));
-    // The last place of the least number, 2^(max(field, 1) - 150); beyond all for a row of zeros.
+    // The last place of the least number, 2^(max(field, 1) - 150); beyond all for zeros alone.
     let place = f64::from_bits((u64::from((least.to_bits() >> 23).max(1)) + (1023 - 150)) << 52);
     let paths = additions as f64;
-    let sum_error = if n * most <= 9007199254740992.0 * place { 0.0 } else { 1.01 * paths * UNIT * size };
-    let mean = sum / n;
-    let exact = (-mean).mul_add(n, sum) == 0.0;
-    let mean_error = sum_error / n * 1.01 + if exact { 0.0 } else { mean.abs() * UNIT };
+    let exact = count as f64 * most <= 9007199254740992.0 * place;
+    let error = if exact { 0.0 } else { 1.01 * paths * UNIT * size };
+    // NaN and infinities show in the sum of magnitudes.
+    Total { sum: sum + (size - size), error, paths }
+}
+
+/// sum / n and a bound of its error.
+#[inline(always)]
+pub(super) fn mean(total: Total, n: f64) -> (f64, f64) {
+    let mean = total.sum / n;
+    let exact = (-mean).mul_add(n, total.sum) == 0.0;
+    (mean, total.error / n * 1.01 + if exact { 0.0 } else { mean.abs() * UNIT })
+}
+
+/// The moments of `count` numbers that come in pieces. NaN where a number is NaN or infinite, or where there is none.
+#[inline(always)]
+pub(super) fn moments<'a>(pieces: impl Iterator<Item = &'a [f32]> + Clone, count: usize) -> Moments {
+    let total = total(pieces.clone(), count);
+    let n = count as f64;
+    let (mean, mean_error) = mean(total, n);
     let mut squares = [0.0f64; LANES];
     for piece in pieces {
-        for x in piece.chunks(LANES) {
-            for (&x, square) in x.iter().zip(&mut squares) {
-                let d = f64::from(x) - mean;
-                *square += d * d;
+        let (full, rest) = piece.as_chunks::<LANES>();
+        for x in full {
+            for i in 0..LANES {
+                let d = f64::from(x[i]) - mean;
+                squares[i] += d * d;
             }
+        }
+        for (&x, square) in rest.iter().zip(&mut squares) {
+            let d = f64::from(x) - mean;
+            *square += d * d;
         }
     }
     let variance = squares.iter().sum::<f64>() / n;
-    let variance_error = 1.01 * ((paths + 5.0) * UNIT * variance + mean_error * mean_error);
-    // NaN and infinities show in the sum of magnitudes.
-    let mean = mean + (size - size);
+    let variance_error = 1.01 * ((total.paths + 5.0) * UNIT * variance + mean_error * mean_error);
     Moments { mean, mean_error, variance, variance_error }
 }
 

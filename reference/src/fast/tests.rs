@@ -209,3 +209,41 @@ pub(super) fn all_patterns(dtype: DType) -> HostTensor {
     };
     HostTensor::new([1 << 16], storage).expect("65,536 patterns")
 }
+
+/// Every pair of special values and a few numbers, in a float dtype.
+pub(super) fn special_pairs(dtype: DType) -> (HostTensor, HostTensor) {
+    let format = dtype.float_format().expect("a float dtype");
+    let least = crate::round::exp2i(i64::from(format.least_exponent()));
+    let most = crate::round::max_finite(format);
+    let values = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.5,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        least,
+        -least,
+        most,
+        -most,
+        3.0 * least,
+    ];
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for a in values {
+        for b in values {
+            x.push(a);
+            y.push(b);
+        }
+    }
+    let make = |v: Vec<f64>| {
+        let storage = match dtype {
+            DType::F64 => Storage::F64(v),
+            DType::F32 => Storage::F32(v.iter().map(|&x| x as f32).collect()),
+            DType::F16 => Storage::F16(v.iter().map(|&x| f16::from_f32(x as f32)).collect()),
+            _ => Storage::BF16(v.iter().map(|&x| bf16::from_f32(x as f32)).collect()),
+        };
+        HostTensor::new([144], storage).expect("12 times 12")
+    };
+    (make(x), make(y))
+}
