@@ -179,6 +179,6 @@ fn junit_counts_faults_and_bad_input() {
     ]);
     assert_eq!(said.code, 2);
     let xml = std::fs::read_to_string(&junit).unwrap();
-    assert!(xml.contains(r#"tests="3" failures="1" errors="1""#), "{xml}");
+    assert!(xml.contains(r#"tests="3" skipped="0" failures="1" errors="1""#), "{xml}");
     assert!(xml.contains("bad &lt;&amp;&gt;.json") && !xml.contains('\x1b'), "{xml}");
 }

@@ -1,17 +1,19 @@
-//! What the tests of the command line share.
+//! What the tests of the command line share. Each uses a part of it.
+
+#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// What the program said and how it ended.
-pub struct Said {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 /// The program, without Python unless a test asks for it, so that nothing here depends on what is installed.
-pub fn ulpian(args: &[&str]) -> Command {
+pub(crate) fn ulpian(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ulpian"));
     command
         .args(args)
@@ -24,7 +26,7 @@ pub fn ulpian(args: &[&str]) -> Command {
 }
 
 /// Runs it to its end. A panic in any thread fails the test, whatever the exit code.
-pub fn said(mut command: Command) -> Said {
+pub(crate) fn said(mut command: Command) -> Said {
     let Output { status, stdout, stderr } = command.output().expect("the program starts");
     let said = Said {
         code: status.code().expect("no signal ended the program"),
@@ -36,17 +38,17 @@ pub fn said(mut command: Command) -> Said {
 }
 
 /// `ulpian` with these arguments, run to its end.
-pub fn run(args: &[&str]) -> Said {
+pub(crate) fn run(args: &[&str]) -> Said {
     said(ulpian(args))
 }
 
 /// A path as an argument.
-pub fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("the test's paths are text")
 }
 
 /// Writes a file and returns its path.
-pub fn file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+pub(crate) fn file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.join(name);
     std::fs::create_dir_all(path.parent().expect("within the folder")).expect("the folder is made");
     std::fs::write(&path, content).expect("the file is written");
@@ -54,7 +56,7 @@ pub fn file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
 }
 
 /// A float32 array as NumPy saves it.
-pub fn npy(shape: &[usize], data: &[f32]) -> Vec<u8> {
+pub(crate) fn npy(shape: &[usize], data: &[f32]) -> Vec<u8> {
     let sizes: Vec<String> = shape.iter().map(|n| format!("{n},")).collect();
     let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", sizes.join(" "));
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
