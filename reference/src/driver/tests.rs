@@ -242,3 +242,83 @@ fn what_cannot_be_answered_is_an_error() {
     let bad = Op::Softmax(Softmax { input: &x, dim: 3, dtype: None });
     assert!(matches!(evaluate(&bad, &settings), Err(EvaluateError::Invalid(_))));
 }
+
+#[test]
+fn tensors_without_elements_or_dimensions() {
+    let settings = Settings::default();
+    let zeros = |shape: &[usize]| HostTensor::new(shape, Storage::zeros(DType::F64, shape.iter().product()));
+    let t = |shape: &[usize]| zeros(shape).expect("a shape's own size");
+    let tensor = TensorOrScalar::Tensor;
+    let pool = |input| {
+        Op::MaxPool2d(MaxPool2d {
+            input,
+            kernel_size: [2, 2],
+            stride: [2, 2],
+            padding: [0, 0],
+            dilation: [1, 1],
+            ceil_mode: false,
+            return_indices: true,
+        })
+    };
+    let conv = |input, weight| {
+        let (stride, padding) = ([1, 1], Padding::Valid);
+        Op::Conv2d(Conv2d {
+            input,
+            weight,
+            bias: Some(t(&[2])),
+            stride,
+            padding,
+            dilation: [1, 1],
+            groups: 1,
+        })
+    };
+    let ops = [
+        Op::Add(Add { input: t(&[0, 3]), other: tensor(t(&[3])), alpha: Scalar::Int(2) }),
+        Op::Mul(Mul { input: t(&[]), other: tensor(t(&[2, 0])) }),
+        Op::Div(Div { input: t(&[]), other: tensor(t(&[])), rounding_mode: None }),
+        Op::Softmax(Softmax { input: t(&[]), dim: -1, dtype: None }),
+        Op::Softmax(Softmax { input: t(&[2, 0]), dim: 1, dtype: None }),
+        Op::AdaptiveAvgPool2d(AdaptiveAvgPool2d { input: t(&[0, 2, 3, 3]), output_size: [Some(2), Some(2)] }),
+        Op::AdaptiveAvgPool2d(AdaptiveAvgPool2d { input: t(&[1, 2, 3, 3]), output_size: [Some(0), Some(2)] }),
+        Op::Matmul(Matmul { input: t(&[0, 2, 3]), other: t(&[3, 4]) }),
+        Op::Matmul(Matmul { input: t(&[2, 0]), other: t(&[0, 3]) }),
+        Op::Matmul(Matmul { input: t(&[0]), other: t(&[0]) }),
+        Op::Linear(Linear { input: t(&[2, 0]), weight: t(&[3, 0]), bias: Some(t(&[3])) }),
+        Op::Linear(Linear { input: t(&[0, 4]), weight: t(&[3, 4]), bias: None }),
+        Op::LayerNorm(LayerNorm {
+            input: t(&[0, 4]),
+            weight: None,
+            bias: None,
+            normalized_shape: vec![4],
+            eps: 0.0,
+        }),
+        Op::Relu(Relu { input: t(&[]) }),
+        Op::Gelu(Gelu { input: t(&[0]), approximate: GeluApproximate::None }),
+        Op::Flatten(Flatten { input: t(&[]), start_dim: 0, end_dim: -1 }),
+        pool(t(&[0, 2, 4, 4])),
+        conv(t(&[0, 1, 3, 3]), t(&[2, 1, 2, 2])),
+        Op::BatchNorm(BatchNorm {
+            input: t(&[0, 2]),
+            running_mean: Some(t(&[2])),
+            running_var: Some(t(&[2])),
+            weight: None,
+            bias: None,
+            training: false,
+            momentum: 0.1,
+            eps: 1e-5,
+        }),
+    ];
+    for op in &ops {
+        let op = op.as_ref();
+        let Ok(types) = infer(&op) else { continue };
+        let operands = op.clone().map(|_, t| Balls::exact(t));
+        let balls = balls::evaluate(&operands.as_ref(), &types).expect("balls answer float types");
+        for (result, ty) in balls.iter().zip(&types) {
+            assert_eq!((result.shape(), Some(result.len())), (&ty.shape[..], ty.elements()), "{op:?}");
+        }
+        let results = evaluate(&op, &settings).expect("a valid call");
+        for (result, ty) in results.iter().zip(&types) {
+            assert_eq!(result.tensor_type(), *ty, "{op:?}");
+        }
+    }
+}
