@@ -26,6 +26,7 @@ fn relu(x: Ball) -> Ball {
     if !x.is_known() {
         return Ball::UNKNOWN;
     }
-    let half = (size + spread).max(0.0) / 2.0 * UP;
+    // Moved up, for half of the least subnormal number is none.
+    let half = ((size + spread).max(0.0) / 2.0 * UP).next_up();
     Ball { center: Dd::new(half), radius: half }.checked()
 }
