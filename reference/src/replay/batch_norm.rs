@@ -8,8 +8,8 @@
 //! What the kernel computes in which type:
 //! - float32, training: the sum in float64, mean rounded to float32; squares (x - mean)^2 in float32 (they overflow from
 //!   |x - mean| = 1.8e19 on), added in float64, rounded to float32, divided by n in float32; invstd in float64, then float32.
-//! - float16 and bfloat16, training: sums in 8 float32 lanes, two vectors of 8 a step, with a scalar tail; mean, the sum of
-//!   squares, its quotient by n and invstd are rounded to the parameters' dtype. Parameters are those of `running_mean`,
+//! - float16 and bfloat16, training: sums in 8 float32 lanes, two vectors of 8 a step, with a scalar tail; mean and invstd are
+//!   rounded to the parameters' dtype, and so are the sum of squares and its quotient by n where that is bfloat16. Parameters are those of `running_mean`,
 //!   or of `weight`, or of the input where neither is given.
 //! - evaluation: invstd = 1 / sqrt(running_var + eps) in float32.
 //! - `beta` and `y` are contracted to FMA by builds for AVX2 and AVX-512 and not by the default one.
@@ -49,7 +49,8 @@ pub(super) fn one_pass_variance(op: &Op<&HostTensor>) -> Option<Vec<HostTensor>>
             let mean = x.iter().fold(0.0f32, |s, &v| s + v) / n;
             let squares = x.iter().fold(0.0f32, |s, &v| s + v * v) / n;
             let variance = (squares - mean * mean).max(0.0);
-            (mean, 1.0 / (variance + eps as f32).sqrt(), variance * n)
+            let invstd = 1.0 / (variance + eps as f32).sqrt();
+            Moments { mean, invstd, squares: variance * n, raw_mean: mean }
         },
         |x, s| ((x - s.mean) * s.invstd) * s.weight + s.bias,
     )
@@ -63,8 +64,59 @@ struct Channel {
     bias: f32,
 }
 
-/// Mean, invstd and sum of squared deviations of a channel's values as rounded to the parameters' dtype.
-type Statistics = fn(&ChannelValues<'_>, DType, f64) -> (f32, f32, f32);
+/// A channel's statistics in training.
+struct Moments {
+    /// Rounded to the parameters' dtype.
+    mean: f32,
+    /// Rounded to the parameters' dtype.
+    invstd: f32,
+    /// The sum of squared deviations.
+    squares: f32,
+    /// The mean before its last rounding.
+    raw_mean: f32,
+}
+
+/// The statistics of a channel's values, given the parameters' dtype and eps.
+type Statistics = fn(&ChannelValues<'_>, DType, f64) -> Moments;
+
+/// The running statistics' update, momentum * new + (1 - momentum) * old: in float32 for float32 parameters (the variance's
+/// contracted to FMA where the input is float32 too), in float64 with one rounding for float16, and with momentum, its
+/// complement and the products rounded to 8 bits for bfloat16 (the variance's new part excepted).
+struct Update {
+    dtype: DType,
+    parameters: DType,
+    momentum: f64,
+}
+
+impl Update {
+    fn mean(&self, rounded: f32, raw: f32, old: f32) -> f32 {
+        let (share, rest) = self.shares();
+        match self.parameters {
+            DType::F16 => self.once(raw, old),
+            DType::BF16 => round_to(DType::BF16, share * rounded) + round_to(DType::BF16, rest * old),
+            _ => share * rounded + rest * old,
+        }
+    }
+
+    fn variance(&self, new: f32, old: f32) -> f32 {
+        let (share, rest) = self.shares();
+        match self.parameters {
+            DType::F16 => self.once(new, old),
+            DType::BF16 => share * round_to(DType::BF16, new) + round_to(DType::BF16, rest * old),
+            _ if self.dtype == DType::F32 => share.mul_add(new, rest * old),
+            _ => share * new + rest * old,
+        }
+    }
+
+    fn shares(&self) -> (f32, f32) {
+        let share = round_to(self.parameters, self.momentum as f32);
+        (share, round_to(self.parameters, 1.0 - share))
+    }
+
+    fn once(&self, new: f32, old: f32) -> f32 {
+        (self.momentum * f64::from(new) + (1.0 - self.momentum) * f64::from(old)) as f32
+    }
+}
 
 /// A channel's values, batch by batch.
 struct ChannelValues<'a> {
@@ -82,26 +134,27 @@ impl ChannelValues<'_> {
     }
 }
 
-fn statistics<const FMA: bool>(x: &ChannelValues<'_>, parameters: DType, eps: f64) -> (f32, f32, f32) {
+fn statistics<const FMA: bool>(x: &ChannelValues<'_>, parameters: DType, eps: f64) -> Moments {
     let n = x.len();
     if x.dtype == DType::F32 {
         let mean = (x.iter().map(|&v| f64::from(v)).sum::<f64>() / n as f64) as f32;
         let squares: f64 = x.iter().map(|&v| f64::from((v - mean) * (v - mean))).sum();
         let squares = squares as f32;
         let invstd = 1.0 / (f64::from(squares / n as f32) + eps).sqrt();
-        return (mean, invstd as f32, squares);
+        return Moments { mean, invstd: invstd as f32, squares, raw_mean: mean };
     }
-    let mean = lane_sum::<FMA>(x, |s, v| s + v) / n as f32;
-    let squares = lane_sum::<FMA>(x, |s, v| mul_add::<FMA>(v - mean, v - mean, s));
-    let squares = round_to(parameters, squares);
-    let variance = round_to(parameters, squares / n as f32);
+    let mean = lane_sum(x, |s, v| s + v) / n as f32;
+    let squares = lane_sum(x, |s, v| mul_add::<FMA>(v - mean, v - mean, s));
+    let early = if parameters == DType::F16 { DType::F32 } else { parameters };
+    let squares = round_to(early, squares);
+    let variance = round_to(early, squares / n as f32);
     let invstd = 1.0 / (f64::from(variance) + eps).sqrt();
-    (round_to(parameters, mean), round_to(parameters, invstd as f32), squares)
+    let (raw_mean, invstd) = (mean, round_to(parameters, invstd as f32));
+    Moments { mean: round_to(parameters, mean), invstd, squares, raw_mean }
 }
 
-/// Eight lanes over whole vectors of 16 values of each plane, a scalar tail, and the lanes joined: as a tree by vector builds
-/// (`FMA`), left to right by the default one.
-fn lane_sum<const FMA: bool>(x: &ChannelValues<'_>, add: impl Fn(f32, f32) -> f32) -> f32 {
+/// Eight lanes over whole vectors of 16 values of each plane, a scalar tail, and the lanes joined left to right.
+fn lane_sum(x: &ChannelValues<'_>, add: impl Fn(f32, f32) -> f32) -> f32 {
     let (mut lanes, mut tail) = ([0.0f32; 8], 0.0f32);
     for plane in &x.planes {
         let (vectors, rest) = plane.split_at(plane.len() / 16 * 16);
@@ -112,16 +165,7 @@ fn lane_sum<const FMA: bool>(x: &ChannelValues<'_>, add: impl Fn(f32, f32) -> f3
         }
         tail = rest.iter().fold(tail, |s, &v| add(s, v));
     }
-    tail + join_lanes::<FMA>(lanes)
-}
-
-/// The sum of 8 lanes: halves, quarters, pairs (`TREE`), or left to right.
-fn join_lanes<const TREE: bool>(l: [f32; 8]) -> f32 {
-    if TREE {
-        ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
-    } else {
-        l.iter().skip(1).fold(l[0], |s, &v| s + v)
-    }
+    tail + lanes.iter().skip(1).fold(lanes[0], |s, &v| s + v)
 }
 
 fn normalise(
@@ -150,23 +194,19 @@ fn normalise(
     for c in 0..channels {
         let planes: Vec<&[f32]> =
             (0..batch).map(|n| &x[(n * channels + c) * plane..(n * channels + c + 1) * plane]).collect();
-        let (mean, invstd, squares) = if args.training {
+        let Moments { mean, invstd, squares, raw_mean } = if args.training {
             statistics(&ChannelValues { dtype, planes }, parameters, args.eps)
         } else {
             let variance = running_var.as_ref()?[c];
-            (running_mean.as_ref()?[c], 1.0 / (variance + args.eps as f32).sqrt(), 0.0)
+            let (mean, invstd) = (running_mean.as_ref()?[c], 1.0 / (variance + args.eps as f32).sqrt());
+            Moments { mean, invstd, squares: 0.0, raw_mean: mean }
         };
         if args.training {
             let n = (batch * plane) as f32;
-            let unbiased = round_to(parameters, squares / (n - 1.0));
-            let update = |new: f32, old: f32| {
-                round_to(
-                    parameters,
-                    (args.momentum * f64::from(new) + (1.0 - args.momentum) * f64::from(old)) as f32,
-                )
-            };
-            means.extend(running_mean.as_ref().map(|r| update(mean, r[c])));
-            variances.extend(running_var.as_ref().map(|r| update(unbiased, r[c])));
+            let unbiased = squares / (n - 1.0);
+            let update = Update { dtype, parameters, momentum: args.momentum };
+            means.extend(running_mean.as_ref().map(|r| update.mean(mean, raw_mean, r[c])));
+            variances.extend(running_var.as_ref().map(|r| update.variance(unbiased, r[c])));
         }
         let channel = Channel {
             mean,

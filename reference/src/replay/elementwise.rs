@@ -15,14 +15,23 @@ use super::lanes::{broadcast_index, broadcast_shape, f32s, mul_add, round_to, st
 
 /// add with alpha, the product rounded to the 16-bit dtype first.
 pub(super) fn product_16bit(op: &Op<&HostTensor>) -> Option<Vec<HostTensor>> {
+    product_16bit_after(op, |_| 0)
+}
+
+/// The same after a body of whole pairs of 16-element vectors, which PyTorch computes as float32 FMA and rounds once.
+pub(super) fn product_16bit_tail(op: &Op<&HostTensor>) -> Option<Vec<HostTensor>> {
+    product_16bit_after(op, |n| n / 32 * 32)
+}
+
+fn product_16bit_after(op: &Op<&HostTensor>, body: impl Fn(usize) -> usize) -> Option<Vec<HostTensor>> {
     let Op::Add(args) = op else { return None };
-    let alpha = args.alpha.as_f64() as f32;
     let b = Binary::new(args.input, &args.other)?;
     if b.dtype == DType::F32 {
         return None;
     }
-    let alpha = round_to(b.dtype, alpha);
-    b.map(|x, y| x + round_to(b.dtype, alpha * y))
+    let alpha = round_to(b.dtype, args.alpha.as_f64() as f32);
+    let body = body(b.left.len());
+    b.map_indexed(|i, x, y| if i < body { alpha.mul_add(y, x) } else { x + round_to(b.dtype, alpha * y) })
 }
 
 /// add with alpha in float32 throughout, contracted where `FMA`. Sound.
@@ -131,10 +140,14 @@ impl Binary {
     }
 
     fn map(&self, f: impl Fn(f32, f32) -> f32) -> Option<Vec<HostTensor>> {
+        self.map_indexed(|_, x, y| f(x, y))
+    }
+
+    fn map_indexed(&self, f: impl Fn(usize, f32, f32) -> f32) -> Option<Vec<HostTensor>> {
         let data = (0..self.left.len())
             .map(|i| {
                 let (x, y) = self.pair(i);
-                f(x, y)
+                f(i, x, y)
             })
             .collect();
         Some(vec![store(self.dtype, &self.shape, data)?])
