@@ -41,7 +41,7 @@ fn mismatches(path: &Path, more: i32) -> (usize, usize) {
     let steps: Vec<Step> = text.lines().map(parse).collect();
     let wrong = steps.iter().filter(|s| {
         let d = match output {
-            "fp16" => unit.dot_float16(s.c, &s.a, &s.b).to_f32(),
+            "fp16" => unit.dot_float16(half::f16::from_f32(s.c), &s.a, &s.b).to_f32(),
             _ => unit.dot(s.c, &s.a, &s.b),
         };
         d.to_bits() != s.d.to_bits() && !(d.is_nan() && s.d.is_nan())

@@ -1,7 +1,8 @@
 //! layer_norm by PyTorch's CPU kernel, and by a one-pass variance.
 //!
 //! Formula: mean and variance by Welford's recurrence in `LANES` float32 lanes over chunks of 16 vectors, partial moments
-//! merged pairwise (Chan, Golub, LeVeque 1983), the lanes merged in order after a scalar tail; then
+//! merged pairwise (Chan, Golub, LeVeque 1983), the lanes merged in order after a scalar tail (where `FMA`, the recurrence and
+//! the merging of lanes are contracted, the tail and the merging of vectors are not); then
 //! y = (x - mean) * rstd * weight + bias with rstd = 1 / sqrt(var + eps).
 //! Cost: about n kappa u with kappa = sqrt(1 + mean^2 / (var + eps)), as any two-pass algorithm. But a merge squares the
 //! difference of two means, and the recurrence squares deviations: from about 1.8e19 on these overflow float32, the variance
@@ -94,7 +95,17 @@ struct Moments {
 }
 
 impl Moments {
-    /// Merges `other` into these moments.
+    /// Merges `other` into these moments as vectors are merged: not contracted, the sums of squares added first.
+    fn merge_vector(&mut self, other: Moments) {
+        let count = self.count + other.count;
+        let share = if count == 0 { 0.0 } else { other.count as f32 / count as f32 };
+        let delta = other.mean - self.mean;
+        self.mean += share * delta;
+        self.squares = (self.squares + other.squares) + delta * delta * share * self.count as f32;
+        self.count = count;
+    }
+
+    /// Merges `other` into these moments as lanes are merged.
     fn merge<const FMA: bool>(&mut self, other: Moments) {
         let count = self.count + other.count;
         let share = if count == 0 { 0.0 } else { other.count as f32 / count as f32 };
@@ -123,7 +134,7 @@ fn moments<const LANES: usize, const FMA: bool>(x: &[f32]) -> (f32, f32) {
                 part.mean = mul_add::<FMA>(delta, 1.0 / (j + 1) as f32, part.mean);
                 part.squares = mul_add::<FMA>(delta, value - part.mean, part.squares);
             }
-            slot.merge::<FMA>(part);
+            slot.merge_vector(part);
         }
         let mut mask = chunk + 1;
         for level in 1..depth {
@@ -132,7 +143,7 @@ fn moments<const LANES: usize, const FMA: bool>(x: &[f32]) -> (f32, f32) {
             }
             let full = std::mem::replace(&mut stack[level - 1], [Moments::default(); LANES]);
             for (slot, part) in stack[level].iter_mut().zip(full) {
-                slot.merge::<FMA>(part);
+                slot.merge_vector(part);
             }
             mask >>= 1;
         }
@@ -140,7 +151,7 @@ fn moments<const LANES: usize, const FMA: bool>(x: &[f32]) -> (f32, f32) {
     for level in 1..depth {
         let part = stack[level];
         for (slot, part) in stack[0].iter_mut().zip(part) {
-            slot.merge::<FMA>(part);
+            slot.merge_vector(part);
         }
     }
 
@@ -149,7 +160,7 @@ fn moments<const LANES: usize, const FMA: bool>(x: &[f32]) -> (f32, f32) {
         let delta = value - total.mean;
         total.count += 1;
         total.mean += delta / total.count as f32;
-        total.squares = mul_add::<FMA>(delta, value - total.mean, total.squares);
+        total.squares += delta * (value - total.mean);
     }
     for lane in stack[0] {
         total.merge::<FMA>(Moments { count: vectors as u64, ..lane });

@@ -61,8 +61,8 @@ impl TensorCore {
     }
 
     /// One step whose result is a float16, rounded to nearest even; at most `products` terms.
-    pub fn dot_float16(self, c: f32, a: &[f32], b: &[f32]) -> half::f16 {
-        match self.step(c, a, b) {
+    pub fn dot_float16(self, c: half::f16, a: &[f32], b: &[f32]) -> half::f16 {
+        match self.step(c.to_f32(), a, b) {
             Sum::Special(x) => half::f16::from_f32(x),
             // At most 31 bits: exact in float64. half goes from there through float32, which would round twice, so it is
             // given a value that is a float16 already.
