@@ -1,0 +1,189 @@
+//! Replays against the very bits of PyTorch 2.11.0 on CPU (AVX2, and ATEN_CPU_CAPABILITY=default) and of public reports.
+
+use half::{bf16, f16};
+use ulpian_reference::replay::{contractions, hypotheses, hypothesis};
+use ulpian_spec::ops::add::Add;
+use ulpian_spec::ops::batch_norm::BatchNorm;
+use ulpian_spec::ops::div::Div;
+use ulpian_spec::ops::gelu::Gelu;
+use ulpian_spec::ops::layer_norm::LayerNorm;
+use ulpian_spec::ops::linear::Linear;
+use ulpian_spec::ops::matmul::Matmul;
+use ulpian_spec::ops::mul::Mul;
+use ulpian_spec::ops::{GeluApproximate, Scalar, TensorOrScalar};
+use ulpian_spec::{HostTensor, Op, Storage};
+
+#[track_caller]
+fn explained(name: &str, op: &Op<&HostTensor>, seen: &HostTensor) {
+    let h = hypothesis(name).unwrap();
+    let own = (h.run)(op).map(|r| r[0].to_f64_vec());
+    assert_eq!(h.explains(op, &[seen]), Some(true), "{name} gives {own:?}, seen {:?}", seen.to_f64_vec());
+}
+
+#[track_caller]
+fn not_explained(name: &str, op: &Op<&HostTensor>, seen: &HostTensor) {
+    assert_ne!(hypothesis(name).unwrap().explains(op, &[seen]), Some(true), "{name}");
+}
+
+fn bf16s(shape: &[usize], data: &[f32]) -> HostTensor {
+    HostTensor::new(shape, Storage::BF16(data.iter().map(|&x| bf16::from_f32(x)).collect())).unwrap()
+}
+
+fn f16s(shape: &[usize], data: &[f32]) -> HostTensor {
+    HostTensor::new(shape, Storage::F16(data.iter().map(|&x| f16::from_f32(x)).collect())).unwrap()
+}
+
+fn training(input: &HostTensor) -> Op<&HostTensor> {
+    Op::BatchNorm(BatchNorm {
+        input,
+        running_mean: None,
+        running_var: None,
+        weight: None,
+        bias: None,
+        training: true,
+        momentum: 0.1,
+        eps: 1e-5,
+    })
+}
+
+#[test]
+fn batch_norm_folds_scale_and_shift() {
+    let x = bf16s(&[2, 1], &[1.3046875, 0.87890625]);
+    explained("fold-scale-shift-fma", &training(&x), &bf16s(&[2, 1], &[0.98828125, -1.0078125]));
+
+    let x = HostTensor::f32(&[1, 1, 10, 10], &[9_765_625_000.0; 100]);
+    explained("fold-scale-shift-fma", &training(&x), &HostTensor::f32(&[1, 1, 10, 10], &[-107_694.47; 100]));
+    explained("fold-scale-shift", &training(&x), &HostTensor::f32(&[1, 1, 10, 10], &[0.0; 100]));
+
+    let x = HostTensor::f32(&[4, 1], &[299.9, 300.1, 300.05, 299.95]);
+    let avx2 = HostTensor::f32(&[4, 1], &[-1.264_023_3, 1.263_931_75, 0.631_750_1, -0.631_841_66]);
+    let default = HostTensor::f32(&[4, 1], &[-1.263_916, 1.263_916, 0.631_835_94, -0.631_835_94]);
+    explained("fold-scale-shift-fma", &training(&x), &avx2);
+    explained("fold-scale-shift", &training(&x), &default);
+    not_explained("subtract-then-scale", &training(&x), &avx2);
+}
+
+#[test]
+fn batch_norm_in_evaluation() {
+    let x = HostTensor::f32(&[1, 1], &[1_000_000.5]);
+    let (mean, var) = (HostTensor::f32(&[1], &[1e6]), HostTensor::f32(&[1], &[1e-10]));
+    let op = Op::BatchNorm(BatchNorm {
+        input: &x,
+        running_mean: Some(&mean),
+        running_var: Some(&var),
+        weight: None,
+        bias: None,
+        training: false,
+        momentum: 0.1,
+        eps: 1e-5,
+    });
+    explained("fold-scale-shift-fma", &op, &HostTensor::f32(&[1, 1], &[146.402_16]));
+    explained("fold-scale-shift", &op, &HostTensor::f32(&[1, 1], &[160.0]));
+    explained("subtract-then-scale", &op, &HostTensor::f32(&[1, 1], &[158.113_1]));
+}
+
+fn normalised(input: &HostTensor) -> Op<&HostTensor> {
+    let normalized_shape = vec![*input.shape().last().unwrap() as i64];
+    Op::LayerNorm(LayerNorm { input, weight: None, bias: None, normalized_shape, eps: 1e-5 })
+}
+
+#[test]
+fn layer_norm_overflows_or_not() {
+    let x = HostTensor::f32(&[1, 4], &[1e19, -1e19, 1e19, -1e19]);
+    explained("squares-overflow-fma", &normalised(&x), &HostTensor::f32(&[1, 4], &[0.0; 4]));
+    assert_eq!(hypothesis("welford-8-fma").unwrap().explains(&normalised(&x), &[&x]), None);
+
+    let x = HostTensor::f32(&[1, 2048], &[8.5071e37; 2048]);
+    explained("squares-overflow-fma", &normalised(&x), &HostTensor::f32(&[1, 2048], &[f32::NAN; 2048]));
+
+    let x = HostTensor::f32(&[1, 4], &[1999.125, 2000.5, 2001.75, 1998.875]);
+    let seen = HostTensor::f32(&[1, 4], &[-0.812_294_84, 0.379_070_9, 1.462_130_7, -1.028_906_8]);
+    explained("welford-8-fma", &normalised(&x), &seen);
+}
+
+#[test]
+fn gelu_cancels() {
+    let x = HostTensor::f32(&[6], &[-4.0, -5.0, -5.5, -6.0, -8.0, -10.0]);
+    let op = Op::Gelu(Gelu { input: &x, approximate: GeluApproximate::None });
+    let head = [-1.267_194_7e-4, -1.490_116_1e-6, -1.639_127_7e-7];
+    let onednn = [&head[..], &[0.0; 3]].concat();
+    let own = [&head[..], &[-0.0; 3]].concat();
+    explained("one-plus-erf-polynomial-fma", &op, &HostTensor::f32(&[6], &onednn));
+    explained("one-plus-erf", &op, &HostTensor::f32(&[6], &own));
+
+    let x = HostTensor::f32(&[4], &[-4.0, -5.0, -5.5, -6.0]);
+    let op = Op::Gelu(Gelu { input: &x, approximate: GeluApproximate::Tanh });
+    explained(
+        "one-plus-tanh-fma",
+        &op,
+        &HostTensor::f32(&[4], &[-7.021_427e-5, -2.980_232_2e-7, -0.0, -0.0]),
+    );
+}
+
+#[test]
+fn early_roundings_and_reciprocals() {
+    let (a, b) = (f16s(&[1], &[-8.35]), f16s(&[1], &[-2.338]));
+    let op = Op::Add(Add { input: &a, other: TensorOrScalar::Tensor(&b), alpha: Scalar::Float(-3.125) });
+    explained("product-16bit", &op, &f16s(&[1], &[-1.046875]));
+    not_explained("product-16bit", &op, &f16s(&[1], &[-1.0458984]));
+
+    for (x, s, seen) in [(169.0, 13, 13.000_001), (49.5, 50, 0.989_999_95)] {
+        let x = HostTensor::f32(&[1], &[x]);
+        let other = TensorOrScalar::Scalar(Scalar::Int(s));
+        let op = Op::Div(Div { input: &x, other, rounding_mode: None });
+        explained("reciprocal-multiply", &op, &HostTensor::f32(&[1], &[seen]));
+    }
+}
+
+#[test]
+fn a_contracted_product_is_not_rounded() {
+    let (x, c, product) = (bf16s(&[1], &[1.0078125]), bf16s(&[1], &[-1.015625]), bf16s(&[1], &[1.015625]));
+    let mul = Op::Mul(Mul { input: &x, other: TensorOrScalar::Tensor(&x) });
+    let seen = bf16s(&[1], &[6.103_515_6e-5]);
+    let run = contractions()[0].run;
+    let forward = Op::Add(Add { input: &product, other: TensorOrScalar::Tensor(&c), alpha: Scalar::Int(1) });
+    assert!(run(&mul, &forward, false).unwrap()[0].same_bits(&seen));
+    let backward = Op::Add(Add { input: &c, other: TensorOrScalar::Tensor(&product), alpha: Scalar::Int(1) });
+    assert!(run(&mul, &backward, true).unwrap()[0].same_bits(&seen));
+}
+
+#[test]
+fn reduced_precision_in_products() {
+    let (a, b) = (HostTensor::f32(&[1], &[1024.5]), HostTensor::f32(&[1, 1], &[1.0]));
+    let op = Op::Matmul(Matmul { input: &a, other: &b });
+    explained("tf32-rna", &op, &HostTensor::f32(&[1], &[1025.0]));
+    for name in ["tf32-rne", "tf32-rz"] {
+        explained(name, &op, &HostTensor::f32(&[1], &[1024.0]));
+    }
+    explained("sequential-fma", &op, &HostTensor::f32(&[1], &[1024.5]));
+
+    let (a, b) = (bf16s(&[2, 1024], &[1.0; 2048]), bf16s(&[1024, 3], &[1.0; 3072]));
+    let op = Op::Matmul(Matmul { input: &a, other: &b });
+    explained("accumulator-16bit", &op, &bf16s(&[2, 3], &[256.0; 6]));
+    for name in ["sequential-fma", "tensor-core-ampere", "tensor-core-hopper"] {
+        explained(name, &op, &bf16s(&[2, 3], &[1024.0; 6]));
+    }
+}
+
+#[test]
+fn float64_and_other_ops_are_left_alone() {
+    let (a, b) = (HostTensor::f64(&[1, 2], &[1.0, 2.0]), HostTensor::f64(&[3, 2], &[1.0; 6]));
+    let op = Op::Linear(Linear { input: &a, weight: &b, bias: None });
+    let seen = HostTensor::f64(&[1, 3], &[3.0; 3]);
+    for h in hypotheses() {
+        assert_eq!(h.explains(&op, &[&seen]), None, "{}", h.name);
+    }
+}
+
+#[test]
+fn names_are_unique_and_kebab_case() {
+    let mut names: Vec<&str> =
+        hypotheses().iter().map(|h| h.name).chain(contractions().iter().map(|c| c.name)).collect();
+    assert!(
+        names.iter().all(|n| n.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'))
+    );
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
