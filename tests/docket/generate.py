@@ -137,7 +137,7 @@ def pretty(value, indent=0, width=118):
 
 def truth(values, tolerance=0.0, relative=0.0):
     # `-0.0` as text is for tensors alone; here it is a JSON number.
-    entry = {"values": [v if v == 0 else number(float(v)) for v in np.asarray(values).ravel().tolist()]}
+    entry = {"values": [v if v == 0 and math.copysign(1, v) < 0 else number(float(v)) for v in np.asarray(values).ravel().tolist()]}
     if tolerance:
         entry["tolerance"] = tolerance
     if relative:
