@@ -1,5 +1,7 @@
 //! Every truth of the docket by the reference alone, against values computed apart from it (tests/docket/generate.py).
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! Replays against the very bits of PyTorch 2.11.0 on CPU (AVX2, and ATEN_CPU_CAPABILITY=default) and of public reports.
 
+#![allow(clippy::unwrap_used)]
+
 use half::{bf16, f16};
 use ulpian_reference::replay::{contractions, hypotheses, hypothesis};
 use ulpian_spec::ops::add::Add;

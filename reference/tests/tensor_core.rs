@@ -1,5 +1,7 @@
 //! The tensor-core replay against single steps measured on hardware.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 
 use ulpian_reference::replay::tensor_core::TensorCore;
