@@ -92,6 +92,26 @@ const STRICTER: &[Stricter] = &[
     },
 ];
 
+/// A kind of call whose result has another class than the truth, by PyTorch's own doing.
+struct Known {
+    op: OpKind,
+    when: fn(&Case) -> bool,
+    reason: &'static str,
+}
+
+const KNOWN: &[Known] = &[
+    Known {
+        op: OpKind::Div,
+        when: |case| case.to_json().contains("\"floor\"") && case.to_json().contains("inf\""),
+        reason: "floor division of an infinity is NaN in PyTorch, and an infinity by limit (unspecified)",
+    },
+    Known {
+        op: OpKind::BatchNorm,
+        when: |case| case.to_json().contains("inf\""),
+        reason: "an infinite weight is folded into alpha x + beta, where infinities cancel to NaN",
+    },
+];
+
 #[test]
 fn types_are_those_of_pytorch_and_what_it_rejects_is_rejected() {
     let lines = calls();
@@ -155,6 +175,7 @@ fn types_are_those_of_pytorch_and_what_it_rejects_is_rejected() {
 #[test]
 fn float64_values_are_near_the_truth() {
     let mut counts = std::collections::BTreeMap::<OpKind, [usize; 3]>::new();
+    let mut known = [0; KNOWN.len()];
     let mut disagreements = Vec::new();
     for text in calls().lines() {
         let line: Line<'_> = serde_json::from_str(text).expect("the generator's own lines");
@@ -162,7 +183,8 @@ fn float64_values_are_near_the_truth() {
         if case.observed.is_empty() || case.nodes[0].types[0].dtype != DType::F64 {
             continue;
         }
-        let counts = counts.entry(case.nodes[0].op.kind()).or_default();
+        let kind = case.nodes[0].op.kind();
+        let counts = counts.entry(kind).or_default();
         counts[0] += 1;
         let mut hearing = match Hearing::new(&case, &Settings::default()) {
             Ok(hearing) => hearing,
@@ -177,14 +199,31 @@ fn float64_values_are_near_the_truth() {
         let verdict = hearing.verdict(serde_json::Map::new());
         for node in &verdict.nodes {
             let heard = &node.executors[0];
+            let empty = case.tensors[0].value.is_empty();
+            if kind == OpKind::BatchNorm && empty && node.node != "call" {
+                // PyTorch leaves the running statistics as they are where a batch is empty.
+                continue;
+            }
+            // No element, or none whose truth is finite: classes are all there is to compare.
+            if heard.local.is_none() && heard.class_mismatches == Some(0) {
+                counts[1] += 1;
+                continue;
+            }
             let Some(local) = &heard.local else {
                 let reason = heard.reason.as_deref().unwrap_or("nothing to compare");
                 disagreements.push(format!("{}: {} {reason}: {}", node.node, heard.status, line.case.get()));
                 continue;
             };
-            let near = local.max_rel <= 1e-12;
+            let near =
+                local.max_rel <= 1e-12 || (kind == OpKind::Gelu && in_gelus_tail(&case, local.max_abs));
             counts[1] += usize::from(near);
             counts[2] += usize::from(!near && local.bound_ratio <= 1.0);
+            if heard.class_mismatches != Some(0)
+                && let Some(i) = KNOWN.iter().position(|k| k.op == kind && (k.when)(&case))
+            {
+                known[i] += 1;
+                continue;
+            }
             if heard.class_mismatches != Some(0) || !(near || local.bound_ratio <= 1.0) {
                 disagreements.push(format!(
                     "{}: {:?} of another class, error {:e} relative, {} of the bound, got {:e}, truth {:e}: {}",
@@ -199,14 +238,29 @@ fn float64_values_are_near_the_truth() {
             }
         }
     }
+    for (row, count) in KNOWN.iter().zip(known) {
+        println!("{count:4} of another class: {}", row.reason);
+        assert!(count > 0, "nothing needs the row any more, remove it: {}", row.reason);
+    }
     println!("calls, results within 1e-12, others within the bound, by op: {counts:?}");
     assert!(
         disagreements.is_empty(),
         "{} disagreements, the first:\n{}",
         disagreements.len(),
-        disagreements[..disagreements.len().min(10)].join("\n")
+        disagreements[..disagreements.len().min(20)].join("\n")
     );
     assert!(counts.values().map(|c| c[0]).sum::<usize>() >= FLOAT64, "too few float64 calls");
+}
+
+/// PyTorch computes 1 + erf and 1 + tanh, which cancel for negative x: its error is small against x, not against the result.
+fn in_gelus_tail(case: &Case, error: f64) -> bool {
+    let largest = case.tensors[0]
+        .value
+        .to_f64_vec()
+        .into_iter()
+        .filter(|x| x.is_finite())
+        .fold(0.0, |m: f64, x| m.max(x.abs()));
+    error <= 2.0 * f64::EPSILON * largest
 }
 
 fn op_of(case: &RawValue) -> OpKind {
