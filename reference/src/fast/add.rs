@@ -37,8 +37,8 @@ pub(super) fn add(op: &Add<&HostTensor>, ty: &TensorType) -> Option<Candidate> {
             let (s, e) = two_sum(x, p);
             let (l, rest) = two_sum(e, q);
             let (hi, lo) = two_sum(s, l);
-            // A sum without error keeps the sign that its zero has.
-            let hi = if l == 0.0 { s } else { hi };
+            // A sum without error keeps the sign that its zero has, an infinite one is itself.
+            let hi = if l == 0.0 || !s.is_finite() { s } else { hi };
             (hi, lo, lost + rest.abs() + beyond(x, p, s))
         },
     )
