@@ -1,0 +1,60 @@
+//! The Python of the tests that put questions to PyTorch or ONNX: the one that the command line would use.
+
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::value::RawValue;
+use ulpian_vendor_compare::environment::{PythonSearch, find_or_make};
+
+/// What a script of the tests folder prints, run with these arguments. Fails loudly where there is no Python with torch and
+/// none may be made, or where the script fails.
+pub(crate) fn run(script: &str, args: &[&str]) -> String {
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
+    let search = PythonSearch {
+        chosen: variable("ULPIAN_PYTHON").map(PathBuf::from),
+        active: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable).map(PathBuf::from).collect(),
+        path: variable("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
+        cache: etcetera::choose_base_strategy()
+            .map(|s| etcetera::BaseStrategy::cache_dir(&s))
+            .unwrap_or_default(),
+        allow_managed: true,
+    };
+    let python = find_or_make(&search, &|_| ()).unwrap_or_else(|e| panic!("this test needs PyTorch: {e}"));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(script);
+    let output = Command::new(&python.executable)
+        .arg(&script)
+        .args(args)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("the interpreter runs");
+    assert!(
+        output.status.success(),
+        "{} {} failed; its last words are above",
+        python.executable.display(),
+        script.display()
+    );
+    String::from_utf8(output.stdout).expect("the script prints text")
+}
+
+/// A call drawn by `torch_calls/generate.py`, with PyTorch's answer.
+#[derive(serde::Deserialize)]
+pub(crate) struct Line<'a> {
+    /// An `ulpian-case/1` of one node.
+    #[serde(borrow)]
+    pub(crate) case: &'a RawValue,
+    /// What PyTorch made of it.
+    pub(crate) torch: Answer,
+}
+
+/// What PyTorch made of a call.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Answer {
+    /// Tensors, written as inline tensors of a case.
+    Results(Vec<serde_json::Value>),
+    /// The exception's type and text.
+    Error(String),
+}
