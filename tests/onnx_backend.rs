@@ -57,7 +57,9 @@ fn cases(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .expect("the converter made the folder")
         .map(|entry| entry.expect("the folder is readable").path())
-        .filter(|p| p.extension().is_some_and(|e| e == "json") && p.file_stem().is_some_and(|s| s != "left_out"))
+        .filter(|p| {
+            p.extension().is_some_and(|e| e == "json") && p.file_stem().is_some_and(|s| s != "left_out")
+        })
         .collect();
     files.sort();
     files

@@ -2,15 +2,13 @@
 //! shapes; whatever it rejects is rejected; and its float64 results are within 1e-12 of the truth, or within what a correct
 //! implementation may lose. The calls are drawn by `torch_calls/generate.py`.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+mod python;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use ulpian_reference::Settings;
 use ulpian_spec::case::Limits;
 use ulpian_spec::{Case, DType, Executor, OpKind};
-use ulpian_vendor_compare::environment::{PythonSearch, find_or_make};
 use ulpian_vendor_compare::judge::Hearing;
 use ulpian_vendor_compare::recorded::Recorded;
 
@@ -272,32 +270,4 @@ fn op_of(case: &RawValue) -> OpKind {
 fn calls() -> &'static str {
     static CALLS: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     CALLS.get_or_init(generate)
-}
-
-fn generate() -> String {
-    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
-    let search = PythonSearch {
-        chosen: variable("ULPIAN_PYTHON").map(PathBuf::from),
-        active: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable).map(PathBuf::from).collect(),
-        path: variable("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
-        cache: etcetera::choose_base_strategy()
-            .map(|s| etcetera::BaseStrategy::cache_dir(&s))
-            .unwrap_or_default(),
-        allow_managed: true,
-    };
-    let python =
-        find_or_make(&search, &|_| ()).unwrap_or_else(|e| panic!("these calls are put to PyTorch: {e}"));
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/torch_calls/generate.py");
-    let output = Command::new(&python.executable)
-        .args([script, &SEED.to_string(), &VALID.to_string(), &INVALID.to_string()])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .expect("the interpreter runs");
-    assert!(
-        output.status.success(),
-        "{} {script} failed; its last words are above",
-        python.executable.display()
-    );
-    String::from_utf8(output.stdout).expect("JSON is UTF-8")
 }

@@ -1,11 +1,8 @@
 //! The Python of the tests that put questions to PyTorch or ONNX: the one that the command line would use.
 
-#![allow(dead_code)]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::value::RawValue;
 use ulpian_vendor_compare::environment::{PythonSearch, find_or_make};
 
 /// What a script of the tests folder prints, run with these arguments. Fails loudly where there is no Python with torch and
@@ -37,24 +34,4 @@ pub(crate) fn run(script: &str, args: &[&str]) -> String {
         script.display()
     );
     String::from_utf8(output.stdout).expect("the script prints text")
-}
-
-/// A call drawn by `torch_calls/generate.py`, with PyTorch's answer.
-#[derive(serde::Deserialize)]
-pub(crate) struct Line<'a> {
-    /// An `ulpian-case/1` of one node.
-    #[serde(borrow)]
-    pub(crate) case: &'a RawValue,
-    /// What PyTorch made of it.
-    pub(crate) torch: Answer,
-}
-
-/// What PyTorch made of a call.
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Answer {
-    /// Tensors, written as inline tensors of a case.
-    Results(Vec<serde_json::Value>),
-    /// The exception's type and text.
-    Error(String),
 }
