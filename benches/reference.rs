@@ -13,9 +13,9 @@ use half::f16;
 use ulpian_reference::{Settings, evaluate};
 use ulpian_spec::ops::{GeluApproximate, Padding, TensorOrScalar};
 use ulpian_spec::ops::{
-    Scalar, adaptive_avg_pool2d::AdaptiveAvgPool2d, add::Add, batch_norm::BatchNorm, conv2d::Conv2d, div::Div,
-    gelu::Gelu, layer_norm::LayerNorm, linear::Linear, matmul::Matmul, max_pool2d::MaxPool2d, mul::Mul, relu::Relu,
-    softmax::Softmax,
+    Scalar, adaptive_avg_pool2d::AdaptiveAvgPool2d, add::Add, batch_norm::BatchNorm, conv2d::Conv2d,
+    div::Div, gelu::Gelu, layer_norm::LayerNorm, linear::Linear, matmul::Matmul, max_pool2d::MaxPool2d,
+    mul::Mul, relu::Relu, softmax::Softmax,
 };
 use ulpian_spec::{DType, HostTensor, Op, Storage};
 
@@ -62,7 +62,9 @@ impl Torch {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|e| panic!("{python}: {e}; name a Python with torch and mpmath in ULPIAN_PYTHON"));
+            .unwrap_or_else(|e| {
+                panic!("{python}: {e}; name a Python with torch and mpmath in ULPIAN_PYTHON")
+            });
         let input = child.stdin.take().expect("piped");
         let output = BufReader::new(child.stdout.take().expect("piped"));
         Torch { child, input, output }
@@ -112,10 +114,20 @@ fn main() {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("first use of the pool");
     let mut torch = Torch::start();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    println!("{threads} thread(s), medians of {rounds} paired runs; ratio: median of the pairs' ratios, and the least");
+    println!(
+        "{threads} thread(s), medians of {rounds} paired runs; ratio: median of the pairs' ratios, and the least"
+    );
     println!(
         "{:<28}{:>11}{:>14}{:>8}{:>8}{:>11}{:>10}{:>9}{:>11}",
-        "op, dtype", "ulpian ms", "torch f64 ms", "ratio", "least", "undecided", "peak MB", "of f64", "of mpmath"
+        "op, dtype",
+        "ulpian ms",
+        "torch f64 ms",
+        "ratio",
+        "least",
+        "undecided",
+        "peak MB",
+        "of f64",
+        "of mpmath"
     );
     for (name, dtype) in CASES {
         let label = format!("{name} {dtype}");
