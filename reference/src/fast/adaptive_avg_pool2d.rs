@@ -8,15 +8,14 @@
 //! Special values: windows with NaN or infinities, and empty ones, are left pending.
 
 use half::{bf16, f16};
-use pulp::Arch;
 use rayon::prelude::*;
 use ulpian_spec::ops::adaptive_avg_pool2d::AdaptiveAvgPool2d;
 use ulpian_spec::{DType, HostTensor, TensorType};
 
-use super::Candidate;
 use super::decide::{Narrow, decide};
 use super::matmul::{as_f32, with_narrow};
 use super::moments::{mean, total};
+use super::{Candidate, vectorize};
 
 pub(super) fn adaptive_avg_pool2d(op: &AdaptiveAvgPool2d<&HostTensor>, ty: &TensorType) -> Option<Candidate> {
     let x = as_f32(op.input)?;
@@ -33,16 +32,16 @@ fn evaluate<T: Narrow>(x: &[f32], size: [usize; 2], out: [usize; 2], ty: &Tensor
     center.par_chunks_mut(plane.max(1)).zip(radius.par_chunks_mut(plane.max(1))).enumerate().for_each(
         |(p, (center, radius))| {
             let x = &x[p * size[0] * size[1]..][..size[0] * size[1]];
-            Arch::new().dispatch(
+            vectorize(
                 #[inline(always)]
                 || {
-                    for (at, (c, r)) in center.iter_mut().zip(radius).enumerate() {
+                    for (at, (c, r)) in center.iter_mut().zip(radius.iter_mut()).enumerate() {
                         let (rows, columns) = (window(at / out[1], 0), window(at % out[1], 1));
                         let count = rows.len() * columns.len();
                         let pieces = rows.map(|y| &x[y * size[1]..][columns.clone()]);
                         (*c, *r) = mean(total(pieces, count), count as f64);
                         // NaN where the sum is.
-                        *r += *c - *c;
+                        *r += *c * 0.0;
                     }
                 },
             );

@@ -49,7 +49,7 @@ pub(super) fn add(op: &Add<&HostTensor>, ty: &TensorType) -> Option<Candidate> {
 fn beyond(x: f64, y: f64, s: f64) -> f64 {
     // 2^1022
     let limit = f64::from_bits((1022 + 1023) << 52);
-    if (x.abs() > limit) | (y.abs() > limit) | !(s.abs() <= limit) { f64::INFINITY } else { 0.0 }
+    if (x.abs() > limit) | (y.abs() > limit) | (s.abs() > limit) | s.is_nan() { f64::INFINITY } else { 0.0 }
 }
 
 /// p + q = a b within a bound, p = fl(a b).

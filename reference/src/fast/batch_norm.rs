@@ -10,15 +10,14 @@
 //! Special values: channels with NaN or infinities, and those whose var + eps is not positive, are left pending.
 
 use half::{bf16, f16};
-use pulp::Arch;
 use rayon::prelude::*;
 use ulpian_spec::ops::batch_norm::BatchNorm;
 use ulpian_spec::{DType, HostTensor, TensorType};
 
-use super::Candidate;
 use super::decide::{Narrow, decide, decide_inline};
 use super::matmul::{as_f32, with_narrow};
 use super::moments::{Affine, Moments, Scale, moments};
+use super::{Candidate, vectorize};
 use crate::eft::two_sum;
 
 pub(super) fn batch_norm(op: &BatchNorm<&HostTensor>, types: &[TensorType]) -> Option<Vec<Candidate>> {
@@ -40,7 +39,7 @@ pub(super) fn batch_norm(op: &BatchNorm<&HostTensor>, types: &[TensorType]) -> O
                 variance: f64::from(var[c]),
                 variance_error: 0.0,
             },
-            _ => Arch::new().dispatch(
+            _ => vectorize(
                 #[inline(always)]
                 || {
                     let pieces = (0..samples).map(|n| &x[(n * channels + c) * inner..][..inner]);
@@ -95,7 +94,7 @@ fn normalize<T: Narrow>(
         .enumerate()
         .flat_map_iter(|(t, (((x, center), radius), value))| {
             let mut pending = Vec::new();
-            Arch::new().dispatch(
+            vectorize(
                 #[inline(always)]
                 || {
                     let planes = x.chunks(inner).zip(center.chunks_mut(inner)).zip(radius.chunks_mut(inner));

@@ -12,8 +12,9 @@
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
-use pulp::Arch;
 use ulpian_spec::Storage;
+
+use super::vectorize;
 
 /// Elements decided at a time.
 const BLOCK: usize = 256;
@@ -163,7 +164,7 @@ pub(super) fn decide<T: Narrow>(
     base: usize,
     pending: &mut Vec<usize>,
 ) {
-    Arch::new().dispatch(
+    vectorize(
         #[inline(always)]
         || decide_inline(center, radius, value, base, pending),
     );

@@ -16,12 +16,7 @@ pub(super) fn div(op: &Div<&HostTensor>, ty: &TensorType) -> Option<Candidate> {
     if op.rounding_mode.is_some() {
         return None;
     }
-    evaluate(
-        [Operand::tensor(op.input, ty)?, Operand::other(&op.other, ty)?],
-        ty,
-        #[inline(always)]
-        |x, y| quotient(x, y),
-    )
+    evaluate([Operand::tensor(op.input, ty)?, Operand::other(&op.other, ty)?], ty, quotient)
 }
 
 #[inline(always)]

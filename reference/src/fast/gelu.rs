@@ -15,15 +15,14 @@
 //! cut, where y is negative and rounds to -0. Both are decided one by one; NaN and infinities are left pending.
 
 use half::{bf16, f16};
-use pulp::Arch;
 use rayon::prelude::*;
 use ulpian_spec::dtype::FloatFormat;
 use ulpian_spec::ops::{GeluApproximate, gelu::Gelu};
 use ulpian_spec::{DType, HostTensor, TensorType};
 
-use super::Candidate;
 use super::decide::{Narrow, decide_inline};
 use super::matmul::{as_f32, with_narrow};
+use super::{Candidate, vectorize};
 use crate::elementary::exp::{self, exp};
 use crate::elementary::normal_tail::{self, TOP, normal_tail};
 use crate::round::round_interval;
@@ -57,7 +56,7 @@ fn evaluate<T: Narrow>(x: &[f32], form: GeluApproximate, ty: &TensorType) -> Can
         .enumerate()
         .flat_map_iter(|(t, (((x, center), radius), value))| {
             let mut pending = Vec::new();
-            Arch::new().dispatch(
+            vectorize(
                 #[inline(always)]
                 || match form {
                     GeluApproximate::None => block::<T, Erf>(x, center, radius, value, &mut pending),
@@ -119,7 +118,7 @@ fn element<F: Tail>(x: f64) -> (f64, f64) {
     let y = positive - h;
     let r = (h * relative + positive * UNIT) * (1.0 + 1e-6);
     // NaN for NaN and infinities.
-    let r = r + (x - x);
+    let r = r + x * 0.0;
     (y, if x.to_bits() == 1 << 63 { f64::INFINITY } else { r })
 }
 

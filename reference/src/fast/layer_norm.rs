@@ -7,15 +7,14 @@
 //! Special values: rows with NaN or infinities, and rows whose var + eps is not positive, are left pending.
 
 use half::{bf16, f16};
-use pulp::Arch;
 use rayon::prelude::*;
 use ulpian_spec::ops::layer_norm::LayerNorm;
 use ulpian_spec::{DType, HostTensor, TensorType};
 
-use super::Candidate;
 use super::decide::{Narrow, decide_inline};
 use super::matmul::{as_f32, with_narrow};
 use super::moments::{Affine, Scale, moments};
+use super::{Candidate, vectorize};
 
 /// Elements of the rows that one task takes, at least.
 const CHUNK: usize = 1 << 14;
@@ -52,7 +51,7 @@ fn evaluate<T: Narrow>(
         .enumerate()
         .flat_map_iter(|(t, (((x, center), radius), value))| {
             let mut pending = Vec::new();
-            Arch::new().dispatch(
+            vectorize(
                 #[inline(always)]
                 || {
                     let rows = x.chunks(row).zip(center.chunks_mut(row));

@@ -5,7 +5,7 @@
 //! not handle at all (a dtype, a promotion, an attribute) it declines with `None`. Both go to the arbitrary-precision
 //! evaluator, whose meaning of every op this layer must agree with.
 //!
-//! Speed comes from autovectorised loops under [`pulp::Arch::dispatch`]. No result depends on the instruction set in a way
+//! Speed comes from autovectorised loops under [`vectorize`]. No result depends on the instruction set in a way
 //! that matters: the radii hold for every order of summation and with or without contraction to FMA.
 
 // Loops without a branch let NaN and infinities spread by `x - x` and by comparisons that are false for NaN; and a function
@@ -56,6 +56,26 @@ pub(crate) struct Candidate {
     pub value: Storage,
     /// Positions that are not decided, ascending.
     pub pending: Vec<usize>,
+}
+
+/// Calls `body`, compiled for the instruction set that was found; it and what it calls must be `#[inline(always)]`.
+///
+/// A closure that is given to [`pulp::Arch::dispatch`] itself is called through the shim that makes it a `FnOnce`. LLVM does not
+/// inline a large shim, and then compiles it for the least instruction set, where `mul_add` is a call.
+#[inline(always)]
+fn vectorize<R>(body: impl FnMut() -> R) -> R {
+    pulp::Arch::new().dispatch(Body(body))
+}
+
+struct Body<F>(F);
+
+impl<R, F: FnMut() -> R> pulp::WithSimd for Body<F> {
+    type Output = R;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(mut self, _: S) -> R {
+        (self.0)()
+    }
 }
 
 /// The results of `op`, whose inferred types are `result_types`; `None` where no fast path applies.

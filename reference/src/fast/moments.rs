@@ -76,7 +76,7 @@ pub(super) fn total<'a>(pieces: impl Iterator<Item = &'a [f32]>, count: usize) -
     let exact = count as f64 * most <= 9007199254740992.0 * place;
     let error = if exact { 0.0 } else { 1.01 * paths * UNIT * size };
     // NaN and infinities show in the sum of magnitudes.
-    Total { sum: sum + (size - size), error, paths }
+    Total { sum: sum + size * 0.0, error, paths }
 }
 
 /// sum / n and a bound of its error.

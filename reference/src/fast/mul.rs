@@ -12,12 +12,7 @@ use super::pointwise::{Operand, evaluate};
 
 pub(super) fn mul(op: &Mul<&HostTensor>, ty: &TensorType) -> Option<Candidate> {
     let operands = [Operand::tensor(op.input, ty)?, Operand::other(&op.other, ty)?];
-    evaluate(
-        operands,
-        ty,
-        #[inline(always)]
-        |x, y| product(x, y),
-    )
+    evaluate(operands, ty, product)
 }
 
 #[cfg(test)]

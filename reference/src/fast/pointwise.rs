@@ -8,14 +8,13 @@
 //! or the divisor was zero; overflow of float64 itself is left pending. A zero keeps IEEE 754's sign.
 
 use half::{bf16, f16};
-use pulp::Arch;
 use rayon::prelude::*;
 use ulpian_spec::ops::{Scalar, TensorOrScalar};
 use ulpian_spec::{DType, HostTensor, Storage, TensorType};
 
-use super::Candidate;
 use super::decide::{Narrow, decide_inline};
 use super::matmul::with_narrow;
+use super::{Candidate, vectorize};
 use crate::round::round_interval;
 
 /// Elements of a block, and of a task.
@@ -160,7 +159,7 @@ fn narrow<T: Narrow>(
                 let (xs, ys) = (&mut xs[..c.len()], &mut ys[..c.len()]);
                 let mut unusual = false;
                 list.clear();
-                Arch::new().dispatch(
+                vectorize(
                     #[inline(always)]
                     || {
                         x.load(first, xs);
@@ -171,7 +170,7 @@ fn narrow<T: Narrow>(
                             *c = hi;
                             *r = (lo.abs() + extra) * (1.0 + f64::EPSILON);
                             // Zeros have signs, and infinities and NaN no radius.
-                            unusual |= (hi == 0.0) | !(hi.abs() < f64::INFINITY);
+                            unusual |= (hi == 0.0) | !hi.is_finite();
                         }
                         decide_inline(c, r, v, 0, &mut list);
                     },
@@ -236,7 +235,7 @@ fn float64(
                 let first = t * CHUNK + b * BLOCK;
                 let (xs, ys) = (&mut xs[..c.len()], &mut ys[..c.len()]);
                 let mut unusual = false;
-                Arch::new().dispatch(
+                vectorize(
                     #[inline(always)]
                     || {
                         x.load(first, xs);
@@ -247,7 +246,7 @@ fn float64(
                         {
                             (*c, *l, *r) = formula(x, y);
                             // With no extra bound hi is the rounding already.
-                            unusual |= (*r != 0.0) | !(c.abs() < f64::INFINITY);
+                            unusual |= (*r != 0.0) | !c.is_finite();
                         }
                     },
                 );

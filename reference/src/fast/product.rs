@@ -25,6 +25,7 @@ use ulpian_spec::dtype::FloatFormat;
 use super::decide::{Narrow, decide};
 use super::expansion::refine;
 use super::gemm::{Columns, Matrix, multiply};
+use super::vectorize;
 use crate::eft::two_sum;
 
 /// Least rows of a band that is computed by one thread.
@@ -100,7 +101,7 @@ pub(super) fn root_above(sum: f64, terms: usize) -> f64 {
 pub(super) fn row_norms(a: Matrix<'_, f32>, rows: usize, terms: usize, scaled: bool) -> Norms {
     let mut squares = vec![0.0; rows];
     let mut least = vec![f64::INFINITY; if scaled { rows } else { 0 }];
-    pulp::Arch::new().dispatch(
+    vectorize(
         #[inline(always)]
         || {
             if a.col_stride == 1 {
@@ -222,7 +223,7 @@ fn bound<B>(p: &Problem<'_, B>, i: usize, norms: &(Norms, Norms), center: &mut [
     // 1.0 / (1 - ku), its roundings and those below within 1 + 2^-50; infinite where the bound does not hold.
     let gamma = if ku < 0.5 { ku / (1.0 - ku) * (1.0 + f64::EPSILON * 4.0) } else { f64::INFINITY };
     let factor = gamma * rows.norm[i];
-    pulp::Arch::new().dispatch(
+    vectorize(
         #[inline(always)]
         || {
             if let Some(&scaled) = rows.scaled.get(i) {
@@ -239,13 +240,13 @@ fn bound<B>(p: &Problem<'_, B>, i: usize, norms: &(Norms, Norms), center: &mut [
             match p.bias {
                 Bias::None => {}
                 Bias::Columns(bias) => {
-                    for ((c, r), &b) in center.iter_mut().zip(radius).zip(bias) {
+                    for ((c, r), &b) in center.iter_mut().zip(radius.iter_mut()).zip(bias) {
                         (*c, *r) = add_bias(*c, *r, b);
                     }
                 }
                 Bias::Rows(bias) => {
                     let b = bias[i];
-                    for (c, r) in center.iter_mut().zip(radius) {
+                    for (c, r) in center.iter_mut().zip(radius.iter_mut()) {
                         (*c, *r) = add_bias(*c, *r, b);
                     }
                 }

@@ -14,14 +14,13 @@
 //! pending. Results are positive, so the lower end of an interval is at least +0.
 
 use half::{bf16, f16};
-use pulp::Arch;
 use rayon::prelude::*;
 use ulpian_spec::ops::softmax::Softmax;
 use ulpian_spec::{DType, HostTensor, TensorType};
 
-use super::Candidate;
 use super::decide::{Narrow, decide_positive_inline};
 use super::matmul::{as_f32, with_narrow};
+use super::{Candidate, vectorize};
 use crate::elementary::exp::exp;
 
 /// Elements of the rows that one task takes, at least.
@@ -61,7 +60,7 @@ fn evaluate<T: Narrow>(x: &[f32], length: usize, inner: usize, ty: &TensorType) 
         .enumerate()
         .flat_map_iter(|(t, (((x, center), radius), value))| {
             let mut pending = Vec::new();
-            Arch::new().dispatch(
+            vectorize(
                 #[inline(always)]
                 || {
                     if inner == 1 {
