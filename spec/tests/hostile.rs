@@ -117,7 +117,7 @@ fn what_is_given_twice_is_refused() {
     let again = r#""observed": [{"executor": "a", "node": "%p.1", "tensor": {"dtype": "int8", "shape": [], "data": 1}}, "#;
     assert!(twice(r#""observed": ["#, again).contains("observed[1]: p.1 by a is given twice"));
     let header = r#"{"x": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}, "x": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}"#;
-    let error = SafetensorsSource::new(Cursor::new(safetensors(header, &[0]))).err().expect("refused");
+    let error = SafetensorsSource::new(Cursor::new(safetensors(header, &[0]))).expect_err("refused");
     assert!(error.contains("`x` is given twice"), "{error}");
 }
 
@@ -268,7 +268,7 @@ fn a_long_cycle_is_named_in_time() {
     let count = 20_000;
     let nodes: Vec<String> = (0..count).map(|i| node(i, (i + 1) % count)).collect();
     let text = format!(r#"{{"format": "ulpian-case/1", "name": "ring", "nodes": [{}]}}"#, nodes.join(","));
-    let message = Case::from_json(&text, "ring.json", Limits::default()).err().expect("a cycle").to_string();
+    let message = Case::from_json(&text, "ring.json", Limits::default()).expect_err("a cycle").to_string();
     assert!(
         message.contains("node n0, argument input: a cycle: node n0 uses %n1, which uses %n2"),
         "{message:.200}"
@@ -295,7 +295,7 @@ fn paths_stay_inside_the_folder() {
         (r#""gone.safetensors""#, "No such file"),
         ("7", "tensors: expected a string, got a number"),
     ] {
-        let message = read_folder(&folder, tensors).err().expect("refused");
+        let message = read_folder(&folder, tensors).expect_err("refused");
         assert!(message.contains("case.json: ") && message.contains(expected), "{message}");
     }
     #[cfg(unix)]
@@ -318,7 +318,7 @@ fn paths_stay_inside_the_folder() {
 fn files_that_are_no_cases() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("case.json");
-    let read = |limits| Case::read(&path, limits).err().expect("refused").to_string();
+    let read = |limits| Case::read(&path, limits).expect_err("refused").to_string();
     assert!(read(Limits::default()).contains("case.json: "));
     fs::write(&path, b"\xff\xfe{}").expect("written");
     assert!(read(Limits::default()).contains("it is not UTF-8"));
@@ -402,6 +402,6 @@ fn a_large_sparse_tensors_file_is_not_read_whole() {
     read_folder(folder.path(), r#""t.safetensors""#).expect("only x is read");
     let text = fs::read_to_string(folder.path().join("case.json")).expect("text").replace("@x", "@big");
     fs::write(folder.path().join("case.json"), text).expect("written");
-    let message = Case::read(&folder.path().join("case.json"), Limits::default()).err().expect("refused");
+    let message = Case::read(&folder.path().join("case.json"), Limits::default()).expect_err("refused");
     assert!(message.to_string().contains("tensor `big`"), "{message}");
 }

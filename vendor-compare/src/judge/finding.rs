@@ -109,13 +109,15 @@ mod tests {
             finding(Cause::Inconclusive, Grade::Consistent, 9.0),
             finding(Cause::Vendor, Grade::Consistent, 9.0),
             finding(Cause::Framework, Grade::ConfirmedByIntervention, 2.0),
-            finding(Cause::Hardware, Grade::ConfirmedByIntervention, 3.0),
+            finding(Cause::Hardware, Grade::ConfirmedByIntervention, 4.0),
             finding(Cause::Defect, Grade::Consistent, 1.0),
         ];
         for pair in order.windows(2) {
             assert!(pair[0].gravity() < pair[1].gravity(), "{pair:?}");
         }
         assert_eq!(gravest(order.iter()).map(|(i, _)| i), Some(8));
+        let alike = [2.0, 3.0].map(|severity| finding(Cause::Vendor, Grade::Consistent, severity));
+        assert_eq!(gravest(alike.iter()).map(|(i, _)| i), Some(0), "the first of much the same errors");
         let lawful = Finding { counts: false, ..order[7].clone() };
         assert_eq!(lawful.weight(), Cause::Rounding);
     }
