@@ -2,6 +2,8 @@
 
 use ulpian_spec::HostTensor;
 
+use crate::round::exp2i;
+
 /// Xorshift.
 pub(crate) struct Random(pub(crate) u64);
 
@@ -39,7 +41,7 @@ impl Random {
             1 => -0.0,
             2 | 3 => (r.bits() % 7) as f32 - 3.0,
             4 => 0.7,
-            _ => r.unit() * ((r.bits() % 41) as f32 - 20.0).exp2(),
+            _ => r.unit() * exp2i((r.bits() % 41) as i64 - 20) as f32,
         })
     }
 

@@ -56,8 +56,13 @@ impl FloatFormat {
 
     /// Unit roundoff u = 2^-precision.
     pub fn unit_roundoff(self) -> f64 {
-        (-f64::from(self.precision)).exp2()
+        power_of_two(-(self.precision as i32))
     }
+}
+
+/// 2^e for -1022 <= e <= 1023.
+pub(crate) const fn power_of_two(e: i32) -> f64 {
+    f64::from_bits(((e + 1023) as u64) << 52)
 }
 
 impl DType {

@@ -117,7 +117,7 @@ fn what_is_given_twice_is_refused() {
     let again = r#""observed": [{"executor": "a", "node": "%p.1", "tensor": {"dtype": "int8", "shape": [], "data": 1}}, "#;
     assert!(twice(r#""observed": ["#, again).contains("observed[1]: p.1 by a is given twice"));
     let header = r#"{"x": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}, "x": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}"#;
-    let error = SafetensorsSource::new(Cursor::new(safetensors(header, &[0]))).expect_err("refused");
+    let error = SafetensorsSource::new(Cursor::new(safetensors(header, &[0]))).err().expect("refused");
     assert!(error.contains("`x` is given twice"), "{error}");
 }
 

@@ -2,6 +2,7 @@
 
 use super::args::{ArgReader, ArgWriter};
 use super::{Scalar, TensorOrScalar, op_args, shapes};
+use crate::dtype::power_of_two;
 use crate::promotion::{Operand, result_type};
 use crate::{DType, InferError, TensorType, ValueRef};
 
@@ -66,7 +67,7 @@ fn check_alpha(alpha: Scalar, dtype: DType) -> Result<(), String> {
         }
         (Some(format), alpha) => {
             let x = alpha.as_f64();
-            let greatest = (2.0 - 2.0 * format.unit_roundoff()) * f64::from(format.max_exponent).exp2();
+            let greatest = (2.0 - 2.0 * format.unit_roundoff()) * power_of_two(format.max_exponent);
             if x.is_finite() && x.abs() > greatest {
                 return Err(format!("{x} does not fit the result's dtype {dtype}"));
             }
