@@ -558,7 +558,10 @@ fn batch_norm(a: &ulpian_spec::ops::batch_norm::BatchNorm<&Tensor>, prec: u32) -
             let momentum = Real::from_f64(a.momentum, prec);
             let rest = Real::from_int(1, prec).sub(&momentum, prec);
             let update = |old: Option<&Tensor>, new: &Real| {
-                old.map(|t| t.data[c].mul(&rest, prec).add(&new.mul(&momentum, prec), prec))
+                old.map(|t| match values.len() {
+                    0 => t.data[c].clone(),
+                    _ => t.data[c].mul(&rest, prec).add(&new.mul(&momentum, prec), prec),
+                })
             };
             means.extend(update(a.running_mean, &mean));
             vars.extend(update(a.running_var, &unbiased));

@@ -1,7 +1,8 @@
 //! batch_norm: (x - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1).
 //!
 //! In evaluation with the running statistics; in training with the batch's (var biased), and the running ones become
-//! (1 - momentum) running + momentum batch (var unbiased). Radii as in [`super::layer_norm`].
+//! (1 - momentum) running + momentum batch (var unbiased), or stay as they are where the batch holds no
+//! value. Radii as in [`super::layer_norm`].
 //! Special values: an unknown element leaves its channel unknown in training; so does var + eps whose ball holds zero, and the
 //! unbiased variance of one element.
 
@@ -59,6 +60,9 @@ pub(super) fn evaluate(args: &BatchNorm<&Balls>, results: usize) -> Vec<Balls> {
         let momentum = Ball::exact(args.momentum);
         let rest = Ball::new(Dd::sum(1.0, -args.momentum), 0.0);
         let update = |old: Option<&Balls>, new: &dyn Fn(usize) -> Ball| {
+            if let (0, Some(old)) = (count, old) {
+                return old.clone();
+            }
             let mut updated = Balls::zeros(&[channels]);
             for c in 0..channels {
                 let value = rest.mul(per_channel(old, c)).add(momentum.mul(new(c)));

@@ -316,3 +316,37 @@ fn tensors_without_elements_or_dimensions() {
         }
     }
 }
+
+#[test]
+fn a_batch_without_a_value_leaves_the_running_statistics() {
+    for dtype in DType::FLOATS {
+        for shape in [&[0, 3][..], &[2, 3, 0], &[0, 3, 2, 2]] {
+            let t = |x: &[f32]| cast("parameter", HostTensor::f32(&[x.len()], x), dtype);
+            let (input, mean, var) = (
+                cast("input", HostTensor::f32(shape, &[]), dtype),
+                t(&[1.5, f32::NAN, -0.1]),
+                t(&[0.3, 2.0, f32::INFINITY]),
+            );
+            let op = Op::BatchNorm(BatchNorm {
+                input: &input,
+                running_mean: Some(&mean),
+                running_var: Some(&var),
+                weight: None,
+                bias: None,
+                training: true,
+                momentum: 0.1,
+                eps: 1e-5,
+            });
+            let results = evaluate(&op, &Settings::default()).expect("a valid call");
+            for (result, old) in results[1..].iter().zip([&mean, &var]) {
+                assert!(result.value.same_bits(old), "{dtype} {shape:?}: {:?}", result.value);
+            }
+            let evaluator = Evaluator::single(&op, infer(&op).expect("valid"), &Settings::default());
+            for (result, output) in results[1..].iter().zip(1..) {
+                let want: Vec<Resolved> =
+                    (0..3).map(|i| evaluator.resolve(0, output, i).expect("determined")).collect();
+                same(&op, result, &want);
+            }
+        }
+    }
+}

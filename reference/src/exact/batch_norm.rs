@@ -1,6 +1,6 @@
 //! batch_norm: (x - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1). In training mean and biased variance
 //! are the batch's, and the running ones become (1 - momentum) running + momentum batch, the variance unbiased; eps and momentum
-//! are the exact float64.
+//! are the exact float64. A batch without a value leaves the running ones as they are, as PyTorch's kernels do.
 //!
 //! Special values: see [`norm`]. In training a channel with NaN or an infinity is NaN throughout. A batch of one value has
 //! the unbiased variance 0 / 0, NaN.
@@ -16,12 +16,17 @@ pub(super) fn element(args: &BatchNorm<Source<'_>>, at: usize, cx: &Context<'_>)
     let channel = if cx.output == 0 { at / inner % channels } else { at };
     let prec = cx.prec;
     let running = |s: &Option<Source<'_>>| s.as_ref().map_or(Value::Nan, |s| cx.get(s, channel));
+    let count = shape[0] * inner;
+    match cx.output {
+        1 if count == 0 => return running(&args.running_mean),
+        2 if count == 0 => return running(&args.running_var),
+        _ => {}
+    }
     let shared = cx.shared(channel, || {
         if !args.training {
             let var = running(&args.running_var);
             return vec![running(&args.running_mean), norm::deviation(&var, args.eps, prec)];
         }
-        let count = shape[0] * inner;
         let values = (0..count).map(|k| {
             let (n, i) = (k / inner, k % inner);
             cx.get(&args.input, (n * channels + channel) * inner + i)

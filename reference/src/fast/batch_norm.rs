@@ -7,7 +7,8 @@
 //! updates: 1 - momentum = h + l by TwoSum; two products, a sum, and for the variance a factor, round by fewer than 8 u of the
 //! terms' magnitudes, |l running| and momentum times the batch's error are added.
 //!
-//! Special values: channels with NaN or infinities, and those whose var + eps is not positive, are left pending.
+//! Special values: a batch in training that holds no value is left to the balls; channels with NaN or infinities, and those
+//! whose var + eps is not positive, are left pending.
 
 use half::{bf16, f16};
 use rayon::prelude::*;
@@ -24,6 +25,9 @@ pub(super) fn batch_norm(op: &BatchNorm<&HostTensor>, types: &[TensorType]) -> O
     let x = as_f32(op.input)?;
     let (&samples, &channels) = (op.input.shape().first()?, op.input.shape().get(1)?);
     let inner: usize = op.input.shape()[2..].iter().product();
+    if op.training && samples * inner == 0 {
+        return None;
+    }
     let parameter = |t: Option<&'_ HostTensor>| match t {
         Some(t) => as_f32(t).map(|t| Some(t.into_owned())),
         None => Some(None),

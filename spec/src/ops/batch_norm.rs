@@ -7,7 +7,8 @@ use crate::{InferError, TensorType, ValueRef};
 
 op_args! {
     /// (x - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1). In training the statistics are the batch's
-    /// (var biased), and results 1 and 2 are the updated running mean and variance (var unbiased), where these were given.
+    /// (var biased), and results 1 and 2 are the updated running mean and variance (var unbiased), where these were given;
+    /// a batch without a value leaves them as they are.
     BatchNorm {
         /// (N, C, ...), at least two-dimensional.
         Required input,

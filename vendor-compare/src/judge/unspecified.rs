@@ -57,7 +57,8 @@ const RELU_NAN: Row = Row {
 };
 const POOL_NAN: Row = Row {
     what: "max_pool2d over a window with NaN",
-    reason: "whether NaN or the greatest number wins is not documented; cuDNN has a switch for it",
+    reason: "whether NaN or the greatest number wins is not documented, nor which of several NaN is named; cuDNN has a switch for \
+             the first, PyTorch's CPU kernels name the last",
     openness: Openness::Silent,
 };
 const POOL_TIE: Row = Row {
@@ -235,7 +236,8 @@ fn pool(op: &Op<Arc<HostTensor>>, results: &[Option<Arc<HostTensor>>]) -> Vec<Op
             }
             let named = got.get_i64(i).and_then(|p| usize::try_from(p).ok()).filter(|p| window.contains(p));
             if nan {
-                found.push(Open { output, index: i, row: POOL_NAN, allowed: named.is_some() });
+                let allowed = named.is_some_and(|p| value(p).is_nan() || value(p) == best);
+                found.push(Open { output, index: i, row: POOL_NAN, allowed });
             } else if window.iter().filter(|&&p| value(p) == best).count() > 1 {
                 let allowed = named.is_some_and(|p| value(p) == best);
                 found.push(Open { output, index: i, row: POOL_TIE, allowed });
@@ -304,10 +306,10 @@ mod tests {
 
     #[test]
     fn an_index_of_an_equal_maximum_in_the_window_is_allowed() {
-        let op = |x: &[f32]| {
+        let op = |x: &[f32], width: i64| {
             Op::MaxPool2d(MaxPool2d {
                 input: Arc::new(HostTensor::f32(&[1, 1, x.len()], x)),
-                kernel_size: [1, 2],
+                kernel_size: [1, width],
                 stride: [1, 1],
                 padding: [0, 0],
                 dilation: [1, 1],
@@ -318,11 +320,18 @@ mod tests {
         let index = |v: &[i64]| {
             Some(Arc::new(HostTensor::new([1, 1, v.len()], Storage::I64(v.to_vec())).expect("sizes")))
         };
-        let open = open_elements(&op(&[3.0, 3.0, 1.0, 3.0]), &[None, index(&[1, 1, 0])]);
+        let open = open_elements(&op(&[3.0, 3.0, 1.0, 3.0], 2), &[None, index(&[1, 1, 0])]);
         assert_eq!(open.len(), 1);
         assert!(open[0].allowed && open[0].row == POOL_TIE);
-        let open = open_elements(&op(&[f32::NAN, 3.0, 1.0, 0.0]), &[None, index(&[3, 1, 2])]);
+        let open = open_elements(&op(&[f32::NAN, 3.0, 1.0, 0.0], 2), &[None, index(&[3, 1, 2])]);
         assert_eq!(open.iter().map(|o| o.allowed).collect::<Vec<_>>(), [false]);
+        // Any NaN or the greatest number may be named where there is a NaN.
+        let nan = f32::NAN;
+        for (named, allowed) in [(0, true), (1, true), (2, false), (3, true), (4, false), (-1, false)] {
+            let open = open_elements(&op(&[nan, nan, 1.0, 3.0], 4), &[None, index(&[named])]);
+            assert_eq!(open.iter().map(|o| o.allowed).collect::<Vec<_>>(), [allowed], "{named}");
+            assert_eq!(open[0].row, POOL_NAN);
+        }
     }
 
     #[test]
