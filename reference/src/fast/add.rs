@@ -28,6 +28,7 @@ pub(super) fn add(op: &Add<&HostTensor>, ty: &TensorType) -> Option<Candidate> {
             },
         );
     }
+    let finite = alpha.is_finite();
     evaluate(
         operands,
         ty,
@@ -39,6 +40,8 @@ pub(super) fn add(op: &Add<&HostTensor>, ty: &TensorType) -> Option<Candidate> {
             let (hi, lo) = two_sum(s, l);
             // A sum without error keeps the sign that its zero has, an infinite one is itself.
             let hi = if l == 0.0 || !s.is_finite() { s } else { hi };
+            // Nor can a product, which may only have overflowed, change what is not finite.
+            let hi = if !x.is_finite() && finite && y.is_finite() { x } else { hi };
             (hi, lo, lost + rest.abs() + beyond(x, p, s))
         },
     )
@@ -86,8 +89,13 @@ mod tests {
                 assert_eq!(assert_agrees(&op, &[x.tensor_type()]), 0);
             }
             let (x, y) = special_pairs(dtype);
-            let op = Op::Add(Add { input: &x, other: TensorOrScalar::Tensor(&y), alpha: Scalar::Int(1) });
-            assert_agrees(&op, &[x.tensor_type()]);
+            let infinite = f64::INFINITY;
+            for alpha in
+                [1.0, -1.0, 0.0, 0.1, 1e300, -f64::MAX, 1e-300, infinite, f64::NAN].map(Scalar::Float)
+            {
+                let op = Op::Add(Add { input: &x, other: TensorOrScalar::Tensor(&y), alpha });
+                assert_agrees(&op, &[x.tensor_type()]);
+            }
         }
     }
 }

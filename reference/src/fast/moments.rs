@@ -2,10 +2,13 @@
 //!
 //! Formula: mean = sum x / n; var = sum (x - mean)^2 / n; z = (x - mean) / sqrt(var + eps).
 //!
-//! Method: two passes in 16 lanes. The sum of the first is exact where n max|x| <= 2^53 times the last place of the least |x|
+//! Method: two passes in 16 lanes. Each lane adds up 16 numbers at a time and these blocks by TwoSum, whose errors have a sum of
+//! their own ([`Lanes`]). The sum of the first pass is exact where n max|x| <= 2^53 times the last place of the least |x|
 //! (every partial sum is then a float64), which most data satisfies.
 //!
-//! Bound, u = 2^-53, h = n / 16 + 20 additions on any path:
+//! Bound, u = 2^-53. The additions within a block lose 15 u. TwoSum's errors for B blocks come to at most B u of the sum of
+//! magnitudes, and adding them up loses B u of that. The two words of a lane and the 16 lanes add 17 u: with h = 36 + B^2 u,
+//! every sum is off by at most h u of the sum of magnitudes.
 //! - mean m' = fl(S' / n): |m' - mean| <= dm = (0 or h u sum|x|) / n + (0 where the division is exact, else u |m'|).
 //! - d' = fl(x - m'): |d' - (x - mean)| <= dm + u |d'|.
 //! - V' = fl(sum d'^2 / n): sum (x - m')^2 / n = var + (m' - mean)^2, each d' is off by u, squares and additions (with or
@@ -22,6 +25,9 @@ use crate::eft::two_sum;
 const UNIT: f64 = f64::EPSILON / 2.0;
 
 const LANES: usize = 16;
+
+/// Numbers that a lane adds up before they go into its two words.
+const BLOCK: usize = 16;
 
 /// Mean and variance of some numbers.
 #[derive(Debug, Clone, Copy)]
@@ -40,39 +46,75 @@ pub(super) struct Moments {
 pub(super) struct Total {
     pub sum: f64,
     pub error: f64,
-    /// Additions on the way of any term, in this and like sums.
+    /// h, of this and like sums.
     paths: f64,
+}
+
+/// Sixteen sums of float64 in two words each.
+struct Lanes {
+    sums: [f64; LANES],
+    errors: [f64; LANES],
+}
+
+impl Lanes {
+    const ZERO: Lanes = Lanes { sums: [0.0; LANES], errors: [0.0; LANES] };
+
+    #[inline(always)]
+    fn add(&mut self, i: usize, x: f64) {
+        let (sum, error) = two_sum(self.sums[i], x);
+        self.sums[i] = sum;
+        self.errors[i] += error;
+    }
+
+    #[inline(always)]
+    fn total(&self) -> f64 {
+        let mut total = 0.0;
+        for i in 0..LANES {
+            total += self.sums[i] + self.errors[i];
+        }
+        total
+    }
 }
 
 /// The sum of `count` numbers that come in pieces; NaN where one is NaN or infinite.
 #[inline(always)]
 pub(super) fn total<'a>(pieces: impl Iterator<Item = &'a [f32]>, count: usize) -> Total {
-    let (mut sums, mut sizes) = ([0.0f64; LANES], [0.0f64; LANES]);
+    let (mut sums, mut sizes) = (Lanes::ZERO, [0.0f64; LANES]);
     let (mut most, mut least) = ([0.0f32; LANES], [f32::INFINITY; LANES]);
-    let mut additions = 20;
+    let mut blocks = 0;
     for piece in pieces {
-        additions += piece.len().div_ceil(LANES);
+        blocks += piece.len() / (LANES * BLOCK) + 2;
         let (full, rest) = piece.as_chunks::<LANES>();
-        let mut step = |i: usize, x: f32| {
+        let mut look = |i: usize, x: f32| {
             let a = x.abs();
-            sums[i] += f64::from(x);
             sizes[i] += f64::from(a);
             most[i] = if a > most[i] { a } else { most[i] };
             least[i] = if (a > 0.0) & (a < least[i]) { a } else { least[i] };
         };
-        for x in full {
+        for block in full.chunks(BLOCK) {
+            let mut part = [0.0f64; LANES];
+            for x in block {
+                for i in 0..LANES {
+                    part[i] += f64::from(x[i]);
+                    look(i, x[i]);
+                }
+            }
             for i in 0..LANES {
-                step(i, x[i]);
+                sums.add(i, part[i]);
             }
         }
-        rest.iter().enumerate().for_each(|(i, &x)| step(i, x));
+        for (i, &x) in rest.iter().enumerate() {
+            sums.add(i, f64::from(x));
+            look(i, x);
+        }
     }
-    let (sum, size) = (sums.iter().sum::<f64>(), sizes.iter().sum::<f64>());
+    let (sum, size) = (sums.total(), sizes.iter().sum::<f64>());
     let most = f64::from(most.iter().fold(0.0f32, |m, &x| m.max(x)));
     let least = least.iter().fold(f32::INFINITY, |m, &x| m.min(x));
     // The last place of the least number, 2^(max(field, 1) - 150); beyond all for zeros alone.
     let place = f64::from_bits((u64::from((least.to_bits() >> 23).max(1)) + (1023 - 150)) << 52);
-    let paths = additions as f64;
+    let blocks = blocks as f64;
+    let paths = 36.0 + blocks * blocks * UNIT;
     let exact = count as f64 * most <= 9007199254740992.0 * place;
     let error = if exact { 0.0 } else { 1.01 * paths * UNIT * size };
     // NaN and infinities show in the sum of magnitudes.
@@ -93,21 +135,27 @@ pub(super) fn moments<'a>(pieces: impl Iterator<Item = &'a [f32]> + Clone, count
     let total = total(pieces.clone(), count);
     let n = count as f64;
     let (mean, mean_error) = mean(total, n);
-    let mut squares = [0.0f64; LANES];
+    let mut squares = Lanes::ZERO;
     for piece in pieces {
         let (full, rest) = piece.as_chunks::<LANES>();
-        for x in full {
+        for block in full.chunks(BLOCK) {
+            let mut part = [0.0f64; LANES];
+            for x in block {
+                for i in 0..LANES {
+                    let d = f64::from(x[i]) - mean;
+                    part[i] += d * d;
+                }
+            }
             for i in 0..LANES {
-                let d = f64::from(x[i]) - mean;
-                squares[i] += d * d;
+                squares.add(i, part[i]);
             }
         }
-        for (&x, square) in rest.iter().zip(&mut squares) {
+        for (i, &x) in rest.iter().enumerate() {
             let d = f64::from(x) - mean;
-            *square += d * d;
+            squares.add(i, d * d);
         }
     }
-    let variance = squares.iter().sum::<f64>() / n;
+    let variance = squares.total() / n;
     let variance_error = 1.01 * ((total.paths + 5.0) * UNIT * variance + mean_error * mean_error);
     Moments { mean, mean_error, variance, variance_error }
 }

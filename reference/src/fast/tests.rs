@@ -2,6 +2,10 @@
 
 use dashu_int::{IBig, UBig};
 use half::{bf16, f16};
+use ulpian_spec::ops::adaptive_avg_pool2d::AdaptiveAvgPool2d;
+use ulpian_spec::ops::batch_norm::BatchNorm;
+use ulpian_spec::ops::layer_norm::LayerNorm;
+use ulpian_spec::ops::linear::Linear;
 use ulpian_spec::{DType, HostTensor, Op, Storage, TensorType};
 
 use super::Candidate;
@@ -236,14 +240,64 @@ pub(super) fn special_pairs(dtype: DType) -> (HostTensor, HostTensor) {
             y.push(b);
         }
     }
-    let make = |v: Vec<f64>| {
-        let storage = match dtype {
-            DType::F64 => Storage::F64(v),
-            DType::F32 => Storage::F32(v.iter().map(|&x| x as f32).collect()),
-            DType::F16 => Storage::F16(v.iter().map(|&x| f16::from_f32(x as f32)).collect()),
-            _ => Storage::BF16(v.iter().map(|&x| bf16::from_f32(x as f32)).collect()),
-        };
-        HostTensor::new([144], storage).expect("12 times 12")
+    (tensor_of(dtype, &[144], x), tensor_of(dtype, &[144], y))
+}
+
+/// These numbers, which float32 holds unless `dtype` is float64, in `dtype`.
+fn tensor_of(dtype: DType, shape: &[usize], v: Vec<f64>) -> HostTensor {
+    let storage = match dtype {
+        DType::F64 => Storage::F64(v),
+        DType::F32 => Storage::F32(v.iter().map(|&x| x as f32).collect()),
+        DType::F16 => Storage::F16(v.iter().map(|&x| f16::from_f32(x as f32)).collect()),
+        _ => Storage::BF16(v.iter().map(|&x| bf16::from_f32(x as f32)).collect()),
     };
-    (make(x), make(y))
+    HostTensor::new(shape, storage).expect("sizes agree")
+}
+
+/// What is not finite, and what overflows float64 on the way, in every operand of the ops that sum.
+#[test]
+fn infinities_and_huge_values_in_every_operand() {
+    for dtype in DType::FLOATS {
+        let most = crate::round::max_finite(dtype.float_format().expect("a float dtype"));
+        let specials = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, most, -most];
+        for (position, special) in (0..3).flat_map(|p| specials.map(|s| (p, s))) {
+            let make = |p: usize, shape: &[usize], rest: f64| {
+                let len = shape.iter().product();
+                let mut data = vec![rest; len];
+                data[0] = if p == position { special } else { rest };
+                data[len - 1] = if p == position { -most } else { -rest };
+                tensor_of(dtype, shape, data)
+            };
+            let (x, square, line) = (make(0, &[2, 2], 1.5), make(1, &[2, 2], 3.0), make(2, &[2], 2.0));
+            let op = Op::Linear(Linear { input: &x, weight: &square, bias: Some(&line) });
+            assert_agrees(&op, &[x.tensor_type()]);
+            if dtype == DType::F64 {
+                continue;
+            }
+            let factors = make(1, &[2], 0.5);
+            let op = LayerNorm {
+                input: &x,
+                weight: Some(&factors),
+                bias: Some(&line),
+                normalized_shape: vec![2],
+                eps: 1e-5,
+            };
+            assert_agrees(&Op::LayerNorm(op), &[x.tensor_type()]);
+            let images = make(0, &[1, 2, 2, 1], 1.5);
+            let op = AdaptiveAvgPool2d { input: &images, output_size: [Some(1), Some(1)] };
+            assert_agrees(&Op::AdaptiveAvgPool2d(op), &[TensorType::new(dtype, [1, 2, 1, 1])]);
+            let (mean, var) = (make(1, &[2], 0.25), make(2, &[2], 4.0));
+            let op = BatchNorm {
+                input: &images,
+                running_mean: Some(&mean),
+                running_var: Some(&var),
+                weight: Some(&factors),
+                bias: Some(&line),
+                training: false,
+                momentum: 0.1,
+                eps: 1e-5,
+            };
+            assert_agrees(&Op::BatchNorm(op), &[images.tensor_type()]);
+        }
+    }
 }
