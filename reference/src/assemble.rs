@@ -116,7 +116,10 @@ impl Draft {
         let mut undecided = Vec::new();
         for (&i, element) in pending.iter().zip(&elements) {
             let value = if is_float { Number::Float(element.value) } else { Number::Int(element.integer) };
-            self.set(i, value, [element.hi, element.lo, element.radius]);
+            // An exact zero keeps its sign for what comes after.
+            let exact_zero = element.hi == 0.0 && element.radius == 0.0;
+            let center = if exact_zero && is_float { element.value } else { element.hi };
+            self.set(i, value, [center, element.lo, element.radius]);
             if !element.decided {
                 undecided.push(i);
             }

@@ -3,8 +3,8 @@
 //! T2 is [`driver::single`] node by node, on the rounded results of earlier nodes.
 //!
 //! T1 keeps for each node result what later nodes need of it: the tensor itself where every element is exactly what its dtype
-//! holds (inputs, and what copies or selects them), balls otherwise. A node all of whose operands are such tensors has T2's
-//! enclosures, for it was given the same operands; if something uses it, balls are made of the unrounded results. Any other
+//! holds (inputs, and what copies or selects them), balls otherwise. A node all of whose operands are such tensors, and T2's too,
+//! has T2's enclosures; if something uses it, balls are made of the unrounded results. Any other
 //! node goes through the balls, and the exact evaluator, which goes back to the case's inputs, decides what they leave open. Its
 //! answers replace unknown balls, so that later nodes profit.
 //!
@@ -91,7 +91,11 @@ pub(crate) fn evaluate_chain(
             single(&operands, types, settings)?
         };
         let needed = last_use.contains_key(&position);
-        let exact_operands = op.operands().iter().all(|(_, at)| matches!(reals[*at], Real::Exact(_)));
+        // T2's operand may be another number where T1's is exact: an infinity that only rounding made, say.
+        let exact_operands = op.operands().iter().all(|(_, at)| match &reals[*at] {
+            Real::Exact(tensor) => truth.per_op.get(at).is_none_or(|rounded| rounded.same_bits(tensor)),
+            Real::Balls(_) => false,
+        });
         let free = leaves_zero_sign_free(op, |at| holds_zero(&reals[at]))
             || op.operands().iter().any(|(_, at)| truth.real.get(at).is_some_and(|e| e.zero_sign_is_free));
         let decide = |output: usize, i: usize| evaluator.resolve(position, output, i);
