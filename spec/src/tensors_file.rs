@@ -1,6 +1,8 @@
 //! Tensors in safetensors files: the one way tensors reach disk and cross a pipe.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -13,8 +15,34 @@ use crate::{DType, HostTensor, Storage};
 /// What is wrong, without the file's name: it cannot be read, is not of the format, or holds an element type that PyTorch's
 /// ops here do not take.
 pub fn read(path: &Path) -> Result<BTreeMap<String, HostTensor>, String> {
-    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+    let mut bytes = Vec::new();
+    open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(|e| e.to_string())?;
     from_bytes(&bytes)
+}
+
+/// Opens a file that has an end. A folder, a device and a named pipe are refused: reading `/dev/zero` would never end, and opening
+/// a pipe waits for its writer. A pipe that the process was started with (`/dev/stdin`, `/dev/fd/63`) is taken.
+///
+/// # Errors
+/// What the system said, or which of these it is.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_file() || is_inherited_pipe(path, kind) {
+        return File::open(path);
+    }
+    let what = if kind.is_dir() { "this is a folder, not a file" } else { "this is not a regular file" };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+}
+
+#[cfg(unix)]
+fn is_inherited_pipe(path: &Path, kind: std::fs::FileType) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    kind.is_fifo() && (path == Path::new("/dev/stdin") || path.starts_with("/dev/fd"))
+}
+
+#[cfg(not(unix))]
+fn is_inherited_pipe(_: &Path, _: std::fs::FileType) -> bool {
+    false
 }
 
 /// [`read`], from the file's content.
@@ -28,6 +56,9 @@ pub fn from_bytes(bytes: &[u8]) -> Result<BTreeMap<String, HostTensor>, String> 
         let dtype = dtype_of(view.dtype()).ok_or_else(|| {
             format!("tensor `{name}` is of element type {}, which no op here takes", view.dtype())
         })?;
+        if dtype == DType::Bool && view.data().iter().any(|&b| b > 1) {
+            return Err(format!("tensor `{name}` is bool and holds a byte that is neither 0 nor 1"));
+        }
         let storage = Storage::from_le_bytes(dtype, view.data());
         let tensor = HostTensor::new(view.shape(), storage)
             .ok_or_else(|| format!("tensor `{name}`: the data does not fill shape {:?}", view.shape()))?;

@@ -18,10 +18,17 @@ pub(crate) fn run(cli: Cli) -> Exit {
     let mut reporter = Reporter::new(&cli.common);
     let result = dispatch(&cli, &mut reporter);
     reporter.progress().finish();
-    result.unwrap_or_else(|failure| {
+    let exit = result.unwrap_or_else(|failure| {
         reporter.error(&failure.error);
         failure.exit
-    })
+    });
+    match reporter.lost_output() {
+        None => exit,
+        Some(error) => {
+            reporter.error(&anyhow::Error::new(error).context("standard output"));
+            exit.max(Exit::CouldNotRun)
+        }
+    }
 }
 
 fn dispatch(cli: &Cli, reporter: &mut Reporter) -> Result<Exit, Failure> {

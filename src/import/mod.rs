@@ -143,7 +143,8 @@ impl TensorFile {
 }
 
 fn open(path: &Path) -> Result<File, ImportError> {
-    File::open(path).map_err(|source| ImportError::Io { file: path.to_owned(), source })
+    ulpian_spec::tensors_file::open_regular(path)
+        .map_err(|source| ImportError::Io { file: path.to_owned(), source })
 }
 
 fn wrong(path: &Path, message: String) -> ImportError {

@@ -18,6 +18,7 @@ pub(crate) struct Reporter {
     quiet: bool,
     progress: Progress,
     reader_gone: bool,
+    lost: Option<std::io::Error>,
 }
 
 impl Reporter {
@@ -28,12 +29,18 @@ impl Reporter {
             quiet: common.quiet,
             progress: Progress::new(common.quiet || common.json),
             reader_gone: false,
+            lost: None,
         }
     }
 
     /// Has whoever read standard output gone away (`| head`)? Then there is no point in going on.
     pub(crate) fn reader_is_gone(&self) -> bool {
         self.reader_gone
+    }
+
+    /// Why standard output could not be written, where that is not its reader's wish.
+    pub(crate) fn lost_output(&mut self) -> Option<std::io::Error> {
+        self.lost.take()
     }
 
     /// Text for people on standard output; nothing under `--json`. Colour codes are dropped unless a terminal reads it and
@@ -68,7 +75,7 @@ impl Reporter {
 
     /// An error on standard error.
     pub(crate) fn error(&self, error: &anyhow::Error) {
-        self.progress.suspend(|| note(&format!("error: {error:#}")));
+        self.progress.suspend(|| note(&format!("error: {}", sentence(error))));
     }
 
     /// A voice for work that goes on elsewhere.
@@ -89,10 +96,26 @@ impl Reporter {
             let mut out = anstream::stdout().lock();
             out.write_all(bytes).and_then(|()| out.flush())
         };
-        if self.progress.suspend(write).is_err() {
+        if let Err(error) = self.progress.suspend(write) {
             self.reader_gone = true;
+            self.lost = (error.kind() != std::io::ErrorKind::BrokenPipe).then_some(error);
         }
     }
+}
+
+/// An error and its causes, without a cause that the error before it has told already.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string).filter(|c| !c.is_empty()) {
+        if text.ends_with(&cause) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&cause);
+    }
+    text
 }
 
 /// Speaks on standard error from wherever long work is done.

@@ -112,14 +112,25 @@ fn not_a_number(text: &str) -> String {
     )
 }
 
-/// The text itself, or its start where it is long.
+/// The text itself, or its start where it is long, for a message: what would act on a terminal is escaped.
 pub(crate) fn shorten(text: &str) -> String {
     const MOST: usize = 60;
-    if text.len() <= MOST {
-        return text.to_owned();
+    let end = (0..=MOST.min(text.len())).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+    let mut shown = String::with_capacity(end);
+    for c in text[..end].chars() {
+        // Control characters, and those that turn the direction of the text around.
+        if c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
     }
-    let end = (0..=MOST).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
-    format!("{}…", &text[..end])
+    if end < text.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// An unsigned decimal 0.d1 d2 d3 … * 10^scale without leading or trailing zeros; no digits for zero.

@@ -25,7 +25,7 @@ impl Case {
         let file = path.display().to_string();
         let io = |source| CaseError::Io { file: file.clone(), source };
         let mut bytes = Vec::new();
-        let handle = std::fs::File::open(path).map_err(io)?;
+        let handle = crate::tensors_file::open_regular(path).map_err(io)?;
         handle.take(limits.max_json_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
         if bytes.len() as u64 > limits.max_json_bytes {
             return Err(CaseError::Json {

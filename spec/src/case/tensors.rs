@@ -176,7 +176,12 @@ pub(crate) fn check_shape(shape: &[usize], max_elements: usize) -> Result<(), St
     if shape.len() > MAX_DIMENSIONS {
         return Err(format!("{} dimensions; at most {MAX_DIMENSIONS} are taken", shape.len()));
     }
-    match elements_of(shape) {
+    // PyTorch counts sizes and strides in 64 bits with a sign, those of a tensor without elements too.
+    let counted = shape.iter().try_fold(1i64, |n, &s| n.checked_mul(i64::try_from(s).ok()?.max(1)));
+    match counted.and_then(|_| elements_of(shape)) {
+        None if shape.contains(&0) => {
+            Err(format!("the sizes of shape {shape:?} multiply to more than 64 bits hold"))
+        }
         Some(n) if n <= max_elements => Ok(()),
         _ => Err(format!("a tensor of shape {shape:?} has more elements than the limit of {max_elements}")),
     }

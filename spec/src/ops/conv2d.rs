@@ -142,6 +142,11 @@ impl Conv2d<TensorType> {
         // Sizes and attributes are below 2^64, so nothing overflows 128 bits.
         let (size, stride) = (size as i128, i128::from(self.stride[axis]));
         let span = i128::from(self.dilation[axis]) * (kernel as i128 - 1) + 1;
+        let fits = |n: i128, argument| match i64::try_from(n) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(InferError::argument(argument, format!("{n} elements are more than 64 bits hold"))),
+        };
+        fits(span, "dilation")?;
         let padding = match self.padding {
             Padding::Same => return Ok(size as usize),
             Padding::Valid => 0,
@@ -151,6 +156,7 @@ impl Conv2d<TensorType> {
             return Err(InferError::argument("padding", format!("{padding} is negative")));
         }
         let padded = size + 2 * padding;
+        fits(padded, "padding")?;
         if span > padded {
             return Err(InferError::argument(
                 "weight",

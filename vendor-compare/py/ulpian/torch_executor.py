@@ -205,6 +205,15 @@ def run(device, keys, nodes, inputs, seed):
     return results, seconds, notes
 
 
+MOST_UNFOLDED = 1 << 30
+
+
+def _first_line(error):
+    """What went wrong, without torch's advice to load the file unsafely."""
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return first.split(" In PyTorch 2.6", 1)[0].split(" This file can still be loaded", 1)[0].rstrip(". ")
+
+
 def load_pt(path):
     """The tensors of a file that torch.save wrote, by name, without running any code of the file."""
     try:
@@ -213,7 +222,7 @@ def load_pt(path):
         if not os.path.exists(path):
             raise
         raise Unavailable(
-            f"{path}: torch.load with weights_only=True refuses it: {error}".split("\n", 1)[0],
+            f"torch.load with weights_only=True refuses it: {_first_line(error)}",
             "save the tensors alone, as a dict of name to tensor; Ulpian never runs code out of such a file",
         ) from error
     named = {}
@@ -230,12 +239,19 @@ def load_pt(path):
 
     collect("", content)
     if not named:
-        raise Unavailable(f"{path}: holds no tensor", "save a dict of name to tensor")
+        raise Unavailable("it holds no tensor", "save a dict of name to tensor")
     dense = {}
+    unfolded = 0
     for name, tensor in named.items():
+        if tensor.device.type != "cpu":
+            raise Unavailable(f"tensor `{name}` is on the {tensor.device.type} device and holds no data", "save its values")
+        # A stride of 0 lets a few bytes of a file claim any shape.
+        unfolded += max(0, tensor.numel() * tensor.element_size() - tensor.untyped_storage().nbytes())
+        if unfolded > MOST_UNFOLDED:
+            raise Unavailable(f"tensor `{name}` of shape {list(tensor.shape)} unfolds far beyond its bytes", "save what it expands")
         if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_complex():
             raise Unavailable(
-                f"{path}: tensor `{name}` is {tensor.dtype} with layout {tensor.layout}", "save it dense and real"
+                f"tensor `{name}` is {tensor.dtype} with layout {tensor.layout}", "save it dense and real"
             )
         dense[name] = tensor.detach().contiguous()
     return dense
