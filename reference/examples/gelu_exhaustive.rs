@@ -39,7 +39,7 @@ fn by_logistic(x: f64) -> f64 {
     let rest = low.mul_add(x, e);
     let exponential = core_math::exp(-s);
     // exp(-s - rest)
-    let exponential = exponential - exponential * rest;
+    let exponential = if exponential.is_finite() { exponential - exponential * rest } else { exponential };
     x / (1.0 + exponential)
 }
 
