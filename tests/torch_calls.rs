@@ -78,7 +78,7 @@ const STRICTER: &[Stricter] = &[
     },
     Stricter {
         op: Some(OpKind::Conv2d),
-        message: "a kernel that spans",
+        message: "are more than 64 bits hold",
         empty: false,
         reason: "at a dilation near 2^62 the size that PyTorch computes has overflowed",
     },
