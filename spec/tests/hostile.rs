@@ -154,14 +154,13 @@ fn tensors_of_two_to_the_forty_elements_are_refused() {
     ] {
         refuse_args(op, &args);
     }
-    // Without elements nothing is too large, and nothing overflows.
-    let empty =
-        r#"{"input": {"dtype": "int8", "shape": [9223372036854775807, 9223372036854775807, 0], "data": []}}"#;
+    // Without elements nothing is too large, as long as the sizes can be counted.
+    let empty = |shape: &str| format!(r#"{{"input": {{"dtype": "int8", "shape": {shape}, "data": []}}}}"#);
     for op in ["flatten", "relu"] {
-        Case::from_json(&one(op, empty), "empty.json", Limits::default()).expect("it has no element");
+        let taken = one(op, &empty("[9223372036854775807, 0]"));
+        Case::from_json(&taken, "empty.json", Limits::default()).expect("it has no element");
+        refuse_args(op, &empty("[9223372036854775807, 9223372036854775807, 0]"));
     }
-    let partly = empty.replace("}}", r#"}, "end_dim": 1}"#);
-    refuse_args("flatten", &partly);
 }
 
 #[test]
