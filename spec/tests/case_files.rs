@@ -62,6 +62,7 @@ const CALLS: &[(&str, &str)] = &[
         r#"{"input": "@x", "running_mean": "@v4", "running_var": "@v4", "weight": "@v4", "bias": "@v4",
             "training": true, "momentum": 0.25, "eps": 1e-3}"#,
     ),
+    ("batch_norm", r#"{"input": "@x", "running_mean": "@v4", "running_var": "@v4", "eps": 0}"#),
     ("batch_norm", r#"{"input": "@x", "training": true}"#),
     ("dropout", r#"{"input": "@m"}"#),
     ("dropout", r#"{"input": "@m", "p": 0.1, "training": false, "mask": "@mask"}"#),

@@ -208,6 +208,7 @@ fn numbers_are_due() {
             r#""training": true, "eps": "nan""#,
             "argument eps: expected a positive number, got NaN",
         ),
+        ("batch_norm", r#""training": true, "eps": 0"#, "argument eps: expected a positive number, got 0"),
         (
             "batch_norm",
             r#""training": true, "momentum": "inf""#,

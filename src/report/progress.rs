@@ -24,11 +24,15 @@ impl Progress {
         if self.bar.is_hidden() {
             return;
         }
+        let template = if steps > 1 {
+            "{spinner} {pos}/{len} {wide_msg} {elapsed}"
+        } else {
+            "{spinner} {wide_msg} {elapsed}"
+        };
+        let style = ProgressStyle::with_template(template);
+        // Before the length, which draws at once.
+        self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         self.bar.set_length(steps as u64);
-        if steps > 1 {
-            let style = ProgressStyle::with_template("{spinner} {pos}/{len} {wide_msg} {elapsed}");
-            self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        }
         self.bar.enable_steady_tick(Duration::from_millis(150));
     }
 

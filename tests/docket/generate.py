@@ -261,7 +261,8 @@ def rows_01_to_07():
                 "torch:cpu": ["framework"],
                 "torch:cpu?layout=channels_last": ["framework"],
                 "torch:cpu?isa=default": ["agree"],
-                "torch:cpu?compile=on": ["agree"],
+                # 0 in torch 2.11, 1 in torch 2.15: the mean is off by an ulp of the input there.
+                "torch:cpu?compile=on": ["agree", "conditioning"],
             },
             "truth": {"one": truth([0]), "four": truth([0])},
         },

@@ -387,7 +387,8 @@ fn an_exception_names_its_node() {
     let op = Op::Matmul(matmul::Matmul { input: input(0), other: input(1) });
     let tensors = [HostTensor::f32(&[2, 3], &[0.0; 6]), HostTensor::f32(&[2, 3], &[0.0; 6])];
     let reason = failed(pool.run(&id("torch:cpu"), &case(&tensors, vec![(op, vec![f32s(&[2, 3])])])));
-    assert!(reason.starts_with("node n0: RuntimeError: mat1 and mat2 shapes"), "{reason}");
+    assert!(reason.starts_with("node n0: RuntimeError: "), "{reason}");
+    assert!(reason.contains("mat1 and mat2 shapes"), "{reason}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ op_args! {
         training: bool,
         /// Weight of the batch's statistics in the update.
         momentum: f64,
-        /// Added to the variance.
+        /// Added to the variance. Positive; 0 is taken in evaluation, as PyTorch does since a release after 2.11.
         eps: f64,
     }
 }
@@ -63,8 +63,10 @@ impl BatchNorm<TensorType> {
             return Err(InferError::argument("input", format!("expected (N, C, ...), got {input}")));
         };
         shapes::require_float("input", input, "batch_norm")?;
-        if !(self.eps > 0.0 && self.eps.is_finite()) {
-            return Err(InferError::argument("eps", format!("expected a positive number, got {}", self.eps)));
+        let positive = self.eps > 0.0 || (self.eps == 0.0 && !self.training);
+        if !(positive && self.eps.is_finite()) {
+            let expected = if self.training { "a positive number" } else { "a number from 0 on" };
+            return Err(InferError::argument("eps", format!("expected {expected}, got {}", self.eps)));
         }
         if !self.momentum.is_finite() {
             return Err(InferError::argument(
