@@ -1,5 +1,5 @@
-//! The nouns of Ulpian: ops and their arguments, dtypes, tensors, cases, executors, enclosures and
-//! verdicts. There is no arithmetic on tensor data here, and no I/O beyond (de)serialising.
+//! The nouns of Ulpian: ops and their arguments, dtypes, tensors, cases, executors, enclosures,
+//! verdicts, and what traced models leave behind. There is no arithmetic on tensor data here, and no I/O beyond (de)serialising.
 //!
 //! The names are PyTorch's wherever PyTorch has one.
 
@@ -13,6 +13,7 @@ pub mod ops;
 pub mod promotion;
 pub mod tensor;
 pub mod tensors_file;
+pub mod trace;
 pub mod verdict;
 
 pub use case::{Case, CaseBuilder, Node, Observation, ValueRef};
