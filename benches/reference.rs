@@ -118,7 +118,7 @@ fn main() {
         "{threads} thread(s), medians of {rounds} paired runs; ratio: median of the pairs' ratios, and the least"
     );
     println!(
-        "{:<28}{:>11}{:>14}{:>8}{:>8}{:>11}{:>10}{:>9}{:>11}",
+        "{:<36}{:>11}{:>14}{:>8}{:>8}{:>11}{:>10}{:>9}{:>11}",
         "op, dtype",
         "ulpian ms",
         "torch f64 ms",
@@ -129,19 +129,19 @@ fn main() {
         "of f64",
         "of mpmath"
     );
-    for (name, dtype) in CASES {
-        let label = format!("{name} {dtype}");
+    for (name, dtype, size) in CASES {
+        let label = format!("{name} {dtype}{}", if *size == "large" { "" } else { ", small" });
         if !wanted.is_empty() && !wanted.iter().any(|w| label.starts_with(w.as_str())) {
             continue;
         }
-        let inputs = Inputs::new(&mut random, name, *dtype);
+        let inputs = Inputs::new(&mut random, name, *dtype, size);
         let op = inputs.op(name);
         let settings = Settings::default();
         let warm = evaluate(&op, &settings).expect("a valid call");
         let elements: usize = warm.iter().map(|e| e.len()).sum();
         let undecided: usize = warm.iter().map(|e| e.undecided.len()).sum();
         drop(warm);
-        torch.seconds(&format!("torch {name} {threads}"));
+        torch.seconds(&format!("torch {name} {threads} {size}"));
         let (before, _) = resident();
         let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         let mut peak = 0;
@@ -151,7 +151,7 @@ fn main() {
             let here = start.elapsed().as_secs_f64();
             peak = peak.max(resident().1);
             drop(result);
-            let there = torch.seconds(&format!("torch {name} {threads}"));
+            let there = torch.seconds(&format!("torch {name} {threads} {size}"));
             ours.push(here);
             theirs.push(there);
             ratios.push(here / there);
@@ -162,47 +162,60 @@ fn main() {
         let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let (ours, theirs) = (median(ours), median(theirs));
         let mut row = String::new();
-        let _ = write!(row, "{label:<28}{:>11.1}{:>14.1}", ours * 1e3, theirs * 1e3);
+        let _ = write!(row, "{label:<36}{:>11.2}{:>14.2}", ours * 1e3, theirs * 1e3);
         let _ = write!(row, "{:>8.2}{least:>8.2}{undecided:>11}", median(ratios));
         let _ = write!(row, "{:>10.0}{:>8.1}x", held as f64 / 1e6, held as f64 / tensors as f64);
         println!("{row}{:>10.0}x", mpmath * elements as f64 / ours);
     }
 }
 
-/// What is timed: an op as `torch_float64.py` names it, and the dtype of its operands here.
-const CASES: &[(&str, DType)] = &[
-    ("matmul", DType::F32),
-    ("matmul", DType::F16),
-    ("matmul", DType::BF16),
-    ("matmul", DType::F64),
-    ("linear", DType::F32),
-    ("conv2d", DType::F32),
-    ("softmax", DType::F32),
-    ("gelu", DType::F32),
-    ("gelu_tanh", DType::F32),
-    ("layer_norm", DType::F32),
-    ("batch_norm", DType::F32),
-    ("adaptive_avg_pool2d", DType::F32),
-    ("max_pool2d", DType::F32),
-    ("add", DType::F32),
-    ("mul", DType::F32),
-    ("div", DType::F32),
-    ("relu", DType::F32),
+/// What is timed: an op as `torch_float64.py` names it, the dtype of its operands here, and their size as it names that.
+const CASES: &[(&str, DType, &str)] = &[
+    ("matmul", DType::F32, "large"),
+    ("matmul", DType::F16, "large"),
+    ("matmul", DType::BF16, "large"),
+    ("matmul", DType::F64, "large"),
+    ("linear", DType::F32, "large"),
+    ("conv2d", DType::F32, "large"),
+    ("softmax", DType::F32, "large"),
+    ("gelu", DType::F32, "large"),
+    ("gelu_tanh", DType::F32, "large"),
+    ("layer_norm", DType::F32, "large"),
+    ("batch_norm", DType::F32, "large"),
+    ("adaptive_avg_pool2d", DType::F32, "large"),
+    ("max_pool2d", DType::F32, "large"),
+    ("add", DType::F32, "large"),
+    ("mul", DType::F32, "large"),
+    ("div", DType::F32, "large"),
+    ("relu", DType::F32, "large"),
+    ("softmax", DType::F32, "small"),
+    ("gelu", DType::F32, "small"),
+    ("layer_norm", DType::F32, "small"),
+    ("batch_norm", DType::F32, "small"),
+    ("adaptive_avg_pool2d", DType::F32, "small"),
+    ("add", DType::F32, "small"),
+    ("add", DType::F16, "small"),
+    ("mul", DType::F32, "small"),
+    ("div", DType::F32, "small"),
+    ("relu", DType::F32, "small"),
 ];
 
 /// The operands of a call.
 struct Inputs(Vec<HostTensor>);
 
 impl Inputs {
-    fn new(random: &mut Random, name: &str, dtype: DType) -> Inputs {
+    fn new(random: &mut Random, name: &str, dtype: DType, size: &str) -> Inputs {
+        let small = size == "small";
+        let wide: &[usize] = if small { &[512, 768] } else { &[4096, 1024] };
+        let image: &[usize] = if small { &[1, 3, 224, 224] } else { &[16, 3, 224, 224] };
         let shapes: &[&[usize]] = match name {
             "matmul" => &[&[1024, 1024], &[1024, 1024]],
             "linear" => &[&[1024, 1024], &[1024, 1024], &[1024]],
             "conv2d" => &[&[16, 3, 224, 224], &[64, 3, 7, 7]],
-            "layer_norm" => &[&[4096, 1024], &[1024], &[1024]],
-            "batch_norm" | "adaptive_avg_pool2d" | "max_pool2d" => &[&[16, 3, 224, 224]],
-            "add" | "mul" | "div" => &[&[4096, 1024], &[4096, 1024]],
-            _ => &[&[4096, 1024]],
+            "layer_norm" => &[wide, &wide[1..], &wide[1..]],
+            "batch_norm" | "adaptive_avg_pool2d" | "max_pool2d" => &[image],
+            "add" | "mul" | "div" => &[wide, wide],
+            _ => &[wide],
         };
         Inputs(shapes.iter().map(|shape| random.tensor(dtype, shape)).collect())
     }
@@ -238,7 +251,7 @@ impl Inputs {
                 input,
                 weight: Some(second()),
                 bias: Some(&self.0[2]),
-                normalized_shape: vec![1024],
+                normalized_shape: vec![second().len() as i64],
                 eps: 1e-5,
             }),
             "batch_norm" => Op::BatchNorm(BatchNorm {

@@ -1,7 +1,7 @@
 """The other side of `benches/reference.rs`: times one call of an op in torch.float64, or a few elements of it in mpmath.
 
-Reads a request a line on standard input, `torch OP THREADS` or `mpmath OP`, and answers with seconds: of one call, or of one
-element. Inputs are made once.
+Reads a request a line on standard input, `torch OP THREADS SIZE` or `mpmath OP`, and answers with seconds: of one call, or of one
+element. SIZE is large or small. Inputs are made once.
 """
 import sys
 import time
@@ -19,12 +19,13 @@ def normal(*shape):
 
 torch.manual_seed(0)
 TENSORS = {}
+SMALL = False
 
 
 def tensor(name, *shape):
-    if name not in TENSORS:
-        TENSORS[name] = normal(*shape)
-    return TENSORS[name]
+    if (name, shape) not in TENSORS:
+        TENSORS[name, shape] = normal(*shape)
+    return TENSORS[name, shape]
 
 
 def square(name):
@@ -32,11 +33,15 @@ def square(name):
 
 
 def wide(name="x"):
-    return tensor(name, 4096, 1024)
+    return tensor(name, 512, 768) if SMALL else tensor(name, 4096, 1024)
+
+
+def parameter(name):
+    return tensor(name, 768 if SMALL else 1024)
 
 
 def image():
-    return tensor("image", 16, 3, 224, 224)
+    return tensor("image", 1 if SMALL else 16, 3, 224, 224)
 
 
 TORCH = {
@@ -46,7 +51,7 @@ TORCH = {
     "softmax": lambda: F.softmax(wide(), -1),
     "gelu": lambda: F.gelu(wide()),
     "gelu_tanh": lambda: F.gelu(wide(), approximate="tanh"),
-    "layer_norm": lambda: F.layer_norm(wide(), [1024], tensor("w", 1024), tensor("v", 1024)),
+    "layer_norm": lambda: F.layer_norm(wide(), parameter("w").shape, parameter("w"), parameter("v")),
     "batch_norm": lambda: F.batch_norm(image(), None, None, training=True),
     "adaptive_avg_pool2d": lambda: F.adaptive_avg_pool2d(image(), 7),
     "max_pool2d": lambda: F.max_pool2d(image(), 3, 2, 1),
@@ -100,6 +105,7 @@ for line in sys.stdin:
     kind, op, *rest = line.split()
     if kind == "torch":
         torch.set_num_threads(int(rest[0]))
+        SMALL = rest[1] == "small"
         call, elements = TORCH[op], 1
     else:
         compute, elements = MPMATH[op]

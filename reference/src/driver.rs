@@ -7,7 +7,7 @@
 //!
 //! Elements are independent of each other in each layer, so the number of threads changes nothing.
 
-use ulpian_spec::{Enclosure, HostTensor, InferError, Op, OpKind, TensorType};
+use ulpian_spec::{Enclosure, HostTensor, InferError, Op, OpKind, Storage, TensorType};
 
 use crate::assemble::{Draft, exact_enclosure};
 use crate::balls::{self, Balls};
@@ -78,7 +78,7 @@ pub(crate) fn single(
         }
     };
     let evaluator = Evaluator::single(op, types.to_vec(), settings);
-    let free = leaves_zero_sign_free(op, |t| (0..t.len()).any(|i| t.get_f64(i) == 0.0));
+    let free = leaves_zero_sign_free(op, |t| holds_zero(t));
     drafts
         .into_iter()
         .enumerate()
@@ -105,6 +105,14 @@ pub(crate) fn leaves_zero_sign_free<T>(op: &Op<T>, holds_zero: impl Fn(&T) -> bo
         | Op::MaxPool2d(_)
         | Op::Gelu(_)
         | Op::Add(_) => false,
+    }
+}
+
+fn holds_zero(tensor: &HostTensor) -> bool {
+    match tensor.storage() {
+        // Without a branch per element.
+        Storage::F32(v) => v.chunks(1024).any(|v| v.iter().fold(false, |found, &x| found | (x == 0.0))),
+        _ => (0..tensor.len()).any(|i| tensor.get_f64(i) == 0.0),
     }
 }
 

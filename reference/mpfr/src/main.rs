@@ -2,11 +2,14 @@
 //!
 //! `cargo run --release -- [--elements N] [--seed S] [--op NAME] [--chains N]`, in this folder. A line per op and dtype: elements,
 //! wrong roundings, enclosures that miss, undecided. Exit code 1 where any of the last three is not zero.
+//!
+//! `--time [OP]` prints instead how long MPFR takes beside the reference ([`timing`]).
 
 mod chains;
 mod generate;
 mod ops;
 mod real;
+mod timing;
 
 use std::process::ExitCode;
 
@@ -128,6 +131,11 @@ fn main() -> ExitCode {
     let elements = number("--elements", 20_000) as usize;
     let seed = number("--seed", 1);
     let only = argument("--op");
+    if std::env::args().any(|a| a == "--time") {
+        rayon::ThreadPoolBuilder::new().num_threads(1).build_global().expect("first use of the pool");
+        timing::run(argument("--time").as_deref());
+        return ExitCode::SUCCESS;
+    }
     let mut total = Tally::default();
     println!(
         "{:<22}{:<10}{:>10}{:>8}{:>8}{:>11}{:>9}",

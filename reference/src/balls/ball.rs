@@ -19,27 +19,27 @@ const SAFE: f64 = f64::from_bits((1023 - 960) << 52);
 
 /// All real numbers within `radius` of `center`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ball {
-    pub(super) center: Dd,
-    pub(super) radius: f64,
+pub(crate) struct Ball {
+    pub(crate) center: Dd,
+    pub(crate) radius: f64,
 }
 
 impl Ball {
-    pub(super) const UNKNOWN: Ball = Ball { center: Dd::ZERO, radius: f64::INFINITY };
+    pub(crate) const UNKNOWN: Ball = Ball { center: Dd::ZERO, radius: f64::INFINITY };
     pub(super) const ZERO: Ball = Ball { center: Dd::ZERO, radius: 0.0 };
 
     #[inline(always)]
-    pub(super) fn exact(x: f64) -> Ball {
+    pub(crate) fn exact(x: f64) -> Ball {
         Ball { center: Dd::new(x), radius: 0.0 }.checked()
     }
 
     #[inline(always)]
-    pub(super) fn new(center: Dd, radius: f64) -> Ball {
+    pub(crate) fn new(center: Dd, radius: f64) -> Ball {
         Ball { center, radius }.checked()
     }
 
     #[inline(always)]
-    pub(super) fn is_known(self) -> bool {
+    pub(crate) fn is_known(self) -> bool {
         self.radius < f64::INFINITY
     }
 
@@ -75,7 +75,7 @@ impl Ball {
     }
 
     #[inline(always)]
-    pub(super) fn add(self, b: Ball) -> Ball {
+    pub(crate) fn add(self, b: Ball) -> Ball {
         let mut center = self.center.add(b.center);
         let mut rounding = ADD * center.hi.abs();
         if self.center.lo == 0.0 && b.center.lo == 0.0 {
@@ -89,12 +89,12 @@ impl Ball {
     }
 
     #[inline(always)]
-    pub(super) fn sub(self, b: Ball) -> Ball {
+    pub(crate) fn sub(self, b: Ball) -> Ball {
         self.add(b.neg())
     }
 
     #[inline(always)]
-    pub(super) fn mul(self, b: Ball) -> Ball {
+    pub(crate) fn mul(self, b: Ball) -> Ball {
         let (x, y) = (self.center.hi.abs(), b.center.hi.abs());
         let plain = x * y;
         if plain < SAFE {
@@ -118,7 +118,7 @@ impl Ball {
     }
 
     #[inline(always)]
-    pub(super) fn square(self) -> Ball {
+    pub(crate) fn square(self) -> Ball {
         self.mul(self)
     }
 
@@ -130,7 +130,7 @@ impl Ball {
 
     /// Quotient; unknown where `b` holds zero.
     #[inline(always)]
-    pub(super) fn div(self, b: Ball) -> Ball {
+    pub(crate) fn div(self, b: Ball) -> Ball {
         let least = b.mignitude();
         if !(least > 0.0 && self.is_known() && b.is_known()) {
             return Ball::UNKNOWN;
@@ -155,7 +155,7 @@ impl Ball {
 
     /// 1 / sqrt(x); unknown where the ball holds zero or negative numbers, or is below 2^-900.
     #[inline(always)]
-    pub(super) fn rsqrt(self) -> Ball {
+    pub(crate) fn rsqrt(self) -> Ball {
         let least = self.mignitude();
         if !(self.center.hi > 0.0 && least > 1e-270 && self.is_known()) {
             return Ball::UNKNOWN;

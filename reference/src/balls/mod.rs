@@ -41,6 +41,7 @@ mod tests;
 
 use ulpian_spec::{Op, TensorType};
 
+pub(crate) use ball::Ball;
 pub(crate) use tensor::Balls;
 
 /// Balls of every result of `op`, whose inferred types are `types`; `None` where balls cannot say: results of an integer dtype,

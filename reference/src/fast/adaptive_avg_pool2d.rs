@@ -2,8 +2,8 @@
 //!
 //! Formula: the mean of rows floor(i H / h) to ceil((i + 1) H / h) - 1 and columns likewise.
 //!
-//! Method and bound: [`moments::total`](super::moments::total), which knows when a sum is exact, and its mean, exact where the
-//! remainder of the division is zero. So exact ties are decided.
+//! Method and bound: [`moments::mean`](super::moments::mean) in two words, exact where sum and division are. So exact ties are
+//! decided.
 //!
 //! Special values: windows with NaN or infinities, and empty ones, are left pending.
 
@@ -14,8 +14,9 @@ use ulpian_spec::{DType, HostTensor, TensorType};
 
 use super::decide::{Narrow, decide};
 use super::matmul::{as_f32, with_narrow};
-use super::moments::{mean, total};
+use super::moments::mean;
 use super::{Candidate, vectorize};
+use crate::balls::Ball;
 
 pub(super) fn adaptive_avg_pool2d(op: &AdaptiveAvgPool2d<&HostTensor>, ty: &TensorType) -> Option<Candidate> {
     let x = as_f32(op.input)?;
@@ -39,9 +40,8 @@ fn evaluate<T: Narrow>(x: &[f32], size: [usize; 2], out: [usize; 2], ty: &Tensor
                         let (rows, columns) = (window(at / out[1], 0), window(at % out[1], 1));
                         let count = rows.len() * columns.len();
                         let pieces = rows.map(|y| &x[y * size[1]..][columns.clone()]);
-                        (*c, *r) = mean(total(pieces, count), count as f64);
-                        // NaN where the sum is.
-                        *r += *c * 0.0;
+                        let Ball { center, radius } = mean(pieces, count);
+                        (*c, *r) = (center.hi, (center.lo.abs() + radius) * (1.0 + f64::EPSILON));
                     }
                 },
             );

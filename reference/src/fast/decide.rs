@@ -130,6 +130,18 @@ pub(super) fn decide_positive_inline<T: Narrow>(
     blocks::<T, true>(center, radius, value, base, pending);
 }
 
+/// Rounds finite numbers that are the results themselves. Zeros keep their sign.
+#[inline(always)]
+pub(super) fn round_exact_inline<T: Narrow>(exact: &[f64], value: &mut [T]) {
+    let mut rounded = [0f32; BLOCK];
+    for (x, v) in exact.chunks(BLOCK).zip(value.chunks_mut(BLOCK)) {
+        for (&x, to) in x.iter().zip(&mut rounded) {
+            *to = T::round(x);
+        }
+        T::narrow(&rounded[..v.len()], v);
+    }
+}
+
 #[inline(always)]
 fn blocks<T: Narrow, const POSITIVE: bool>(
     center: &[f64],

@@ -15,20 +15,17 @@
 //! cut, where y is negative and rounds to -0. Both are decided one by one; NaN and infinities are left pending.
 
 use half::{bf16, f16};
-use rayon::prelude::*;
 use ulpian_spec::dtype::FloatFormat;
 use ulpian_spec::ops::{GeluApproximate, gelu::Gelu};
 use ulpian_spec::{DType, HostTensor, TensorType};
 
-use super::decide::{Narrow, decide_inline};
+use super::Candidate;
+use super::chunks::{self, CHUNK, Settled, Sign};
+use super::decide::Narrow;
 use super::matmul::{as_f32, with_narrow};
-use super::{Candidate, vectorize};
 use crate::elementary::exp::{self, exp};
 use crate::elementary::normal_tail::{self, TOP, normal_tail};
 use crate::round::round_interval;
-
-/// Elements evaluated by one task.
-const CHUNK: usize = 1 << 14;
 
 /// 2^-53.
 const UNIT: f64 = f64::EPSILON / 2.0;
@@ -45,36 +42,26 @@ pub(super) fn gelu(op: &Gelu<&HostTensor>, ty: &TensorType) -> Option<Candidate>
 }
 
 fn evaluate<T: Narrow>(x: &[f32], form: GeluApproximate, ty: &TensorType) -> Candidate {
-    let (mut center, mut radius, mut value) =
-        (vec![0.0; x.len()], vec![0.0; x.len()], vec![T::default(); x.len()]);
     let format = ty.dtype.float_format().expect("a float dtype");
-    let pending = x
-        .par_chunks(CHUNK)
-        .zip(center.par_chunks_mut(CHUNK))
-        .zip(radius.par_chunks_mut(CHUNK))
-        .zip(value.par_chunks_mut(CHUNK))
-        .enumerate()
-        .flat_map_iter(|(t, (((x, center), radius), value))| {
-            let mut pending = Vec::new();
-            vectorize(
-                #[inline(always)]
-                || match form {
-                    GeluApproximate::None => block::<T, Erf>(x, center, radius, value, &mut pending),
-                    GeluApproximate::Tanh => block::<T, Tanh>(x, center, radius, value, &mut pending),
-                },
-            );
-            pending.retain(|&i| match special(x[i], form, format) {
-                Some((c, r, v)) => {
-                    (center[i], radius[i]) = (c, r);
-                    T::narrow(&[v], &mut value[i..=i]);
-                    false
-                }
-                None => true,
-            });
-            pending.into_iter().map(move |i| t * CHUNK + i)
-        })
-        .collect();
-    Candidate { ty: ty.clone(), center, low: Vec::new(), radius, value: T::into_storage(value), pending }
+    chunks::evaluate::<T, ()>(
+        x,
+        CHUNK,
+        ty,
+        Sign::Any,
+        #[inline(always)]
+        |_, x, center, radius| match form {
+            GeluApproximate::None => fill::<Erf>(x, center, radius),
+            GeluApproximate::Tanh => fill::<Tanh>(x, center, radius),
+        },
+        |(), _, _, x| special(x, form, format),
+    )
+}
+
+#[inline(always)]
+fn fill<F: Tail>(x: &[f32], center: &mut [f64], radius: &mut [f64]) {
+    for ((&x, c), r) in x.iter().zip(center).zip(radius) {
+        (*c, *r) = element::<F>(f64::from(x));
+    }
 }
 
 /// One of the two forms.
@@ -86,29 +73,6 @@ trait Tail {
 struct Erf;
 
 struct Tanh;
-
-#[inline(always)]
-fn block<T: Narrow, F: Tail>(
-    x: &[f32],
-    center: &mut [f64],
-    radius: &mut [f64],
-    value: &mut [T],
-    pending: &mut Vec<usize>,
-) {
-    const BLOCK: usize = 256;
-    for (i, (((x, c), r), v)) in x
-        .chunks(BLOCK)
-        .zip(center.chunks_mut(BLOCK))
-        .zip(radius.chunks_mut(BLOCK))
-        .zip(value.chunks_mut(BLOCK))
-        .enumerate()
-    {
-        for ((&x, c), r) in x.iter().zip(c.iter_mut()).zip(r.iter_mut()) {
-            (*c, *r) = element::<F>(f64::from(x));
-        }
-        decide_inline(c, r, v, i * BLOCK, pending);
-    }
-}
 
 /// Centre and radius; the radius is infinite or NaN where this does not apply.
 #[inline(always)]
@@ -144,7 +108,7 @@ impl Tail for Tanh {
 }
 
 /// Centre, radius and value where they need other means.
-fn special(x: f32, form: GeluApproximate, format: FloatFormat) -> Option<(f64, f64, f32)> {
+fn special(x: f32, form: GeluApproximate, format: FloatFormat) -> Option<Settled> {
     let wide = f64::from(x);
     if x == 0.0 {
         return Some((0.0, 0.0, x));

@@ -2,22 +2,20 @@
 //!
 //! Formula: y_i = (x_i - mean) / sqrt(var + eps) * weight_i + bias_i over rows of n elements, var = sum (x_i - mean)^2 / n.
 //!
-//! Method and bound: [`moments`](super::moments) for mean and variance; here the affine part, see [`moments::Affine`].
+//! Method and bound: [`moments`](super::moments) for mean and variance; the affine part is [`Affine`]'s. What float64
+//! leaves open is computed in two words.
 //!
 //! Special values: rows with NaN or infinities, and rows whose var + eps is not positive, are left pending.
 
 use half::{bf16, f16};
-use rayon::prelude::*;
 use ulpian_spec::ops::layer_norm::LayerNorm;
 use ulpian_spec::{DType, HostTensor, TensorType};
 
-use super::decide::{Narrow, decide_inline};
+use super::Candidate;
+use super::chunks::{self, Sign, settled};
+use super::decide::Narrow;
 use super::matmul::{as_f32, with_narrow};
 use super::moments::{Affine, Scale, moments};
-use super::{Candidate, vectorize};
-
-/// Elements of the rows that one task takes, at least.
-const CHUNK: usize = 1 << 14;
 
 pub(super) fn layer_norm(op: &LayerNorm<&HostTensor>, ty: &TensorType) -> Option<Candidate> {
     let x = as_f32(op.input)?;
@@ -39,49 +37,47 @@ fn evaluate<T: Narrow>(
     eps: f64,
     ty: &TensorType,
 ) -> Candidate {
-    let (mut center, mut radius, mut value) =
-        (vec![0.0; x.len()], vec![0.0; x.len()], vec![T::default(); x.len()]);
+    let format = ty.dtype.float_format().expect("a float dtype");
     let row = length.max(1);
-    let chunk = row * (CHUNK / row).max(1);
-    let pending = x
-        .par_chunks(chunk)
-        .zip(center.par_chunks_mut(chunk))
-        .zip(radius.par_chunks_mut(chunk))
-        .zip(value.par_chunks_mut(chunk))
-        .enumerate()
-        .flat_map_iter(|(t, (((x, center), radius), value))| {
-            let mut pending = Vec::new();
-            vectorize(
-                #[inline(always)]
-                || {
-                    let rows = x.chunks(row).zip(center.chunks_mut(row));
-                    for ((x, c), r) in rows.zip(radius.chunks_mut(row)) {
-                        let Some(scale) = Scale::new(moments(std::iter::once(x), x.len()), eps) else {
-                            r.fill(f64::NAN);
-                            continue;
-                        };
-                        match affine {
-                            None => {
-                                for ((&x, c), r) in x.iter().zip(c).zip(r) {
-                                    (*c, *r) = scale.apply(x);
-                                }
-                            }
-                            Some((weight, bias)) => {
-                                let parameters = weight.iter().zip(bias);
-                                for (((&x, c), r), (&weight, &bias)) in x.iter().zip(c).zip(r).zip(parameters)
-                                {
-                                    (*c, *r) = Affine { weight, bias }.apply(scale.apply(x));
-                                }
-                            }
+    chunks::evaluate::<T, Vec<Option<Scale>>>(
+        x,
+        chunks::rows(row),
+        ty,
+        Sign::Any,
+        #[inline(always)]
+        |_, x, center, radius| {
+            let mut scales = Vec::with_capacity(x.len() / row);
+            let rows = x.chunks(row).zip(center.chunks_mut(row));
+            for ((x, c), r) in rows.zip(radius.chunks_mut(row)) {
+                let scale = Scale::new(moments(std::iter::once(x), x.len()), eps);
+                scales.push(scale);
+                let Some(scale) = scale else {
+                    r.fill(f64::NAN);
+                    continue;
+                };
+                match affine {
+                    None => {
+                        for ((&x, c), r) in x.iter().zip(c).zip(r) {
+                            (*c, *r) = scale.apply(x);
                         }
                     }
-                    decide_inline(center, radius, value, t * chunk, &mut pending);
-                },
-            );
-            pending
-        })
-        .collect();
-    Candidate { ty: ty.clone(), center, low: Vec::new(), radius, value: T::into_storage(value), pending }
+                    Some((weight, bias)) => {
+                        let parameters = weight.iter().zip(bias);
+                        for (((&x, c), r), (&weight, &bias)) in x.iter().zip(c).zip(r).zip(parameters) {
+                            (*c, *r) = Affine { weight, bias }.apply(scale.apply(x));
+                        }
+                    }
+                }
+            }
+            scales
+        },
+        |scales, _, i, x| {
+            let z = scales[i / row].as_ref()?.ball(x);
+            let at = i % row;
+            let of = |(weight, bias): &(Vec<f32>, Vec<f32>)| Affine { weight: weight[at], bias: bias[at] };
+            settled(format, affine.map_or(z, |parameters| of(parameters).ball(z)))
+        },
+    )
 }
 
 #[cfg(test)]

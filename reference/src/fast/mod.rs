@@ -15,6 +15,7 @@
 mod adaptive_avg_pool2d;
 mod add;
 mod batch_norm;
+mod chunks;
 mod conv2d;
 mod decide;
 mod div;

@@ -14,17 +14,14 @@
 //! pending. Results are positive, so the lower end of an interval is at least +0.
 
 use half::{bf16, f16};
-use rayon::prelude::*;
 use ulpian_spec::ops::softmax::Softmax;
 use ulpian_spec::{DType, HostTensor, TensorType};
 
-use super::decide::{Narrow, decide_positive_inline};
+use super::Candidate;
+use super::chunks::{self, Sign};
+use super::decide::Narrow;
 use super::matmul::{as_f32, with_narrow};
-use super::{Candidate, vectorize};
 use crate::elementary::exp::exp;
-
-/// Elements of the rows that one task takes, at least.
-const CHUNK: usize = 1 << 14;
 
 /// 2^-53.
 const UNIT: f64 = f64::EPSILON / 2.0;
@@ -48,36 +45,24 @@ pub(super) fn softmax(op: &Softmax<&HostTensor>, ty: &TensorType) -> Option<Cand
 }
 
 fn evaluate<T: Narrow>(x: &[f32], length: usize, inner: usize, ty: &TensorType) -> Candidate {
-    let (mut center, mut radius, mut value) =
-        (vec![0.0; x.len()], vec![0.0; x.len()], vec![T::default(); x.len()]);
-    let block = (length * inner).max(1);
-    let chunk = block * (CHUNK / block).max(1);
-    let pending = x
-        .par_chunks(chunk)
-        .zip(center.par_chunks_mut(chunk))
-        .zip(radius.par_chunks_mut(chunk))
-        .zip(value.par_chunks_mut(chunk))
-        .enumerate()
-        .flat_map_iter(|(t, (((x, center), radius), value))| {
-            let mut pending = Vec::new();
-            vectorize(
-                #[inline(always)]
-                || {
-                    if inner == 1 {
-                        let rows = x.chunks(length).zip(center.chunks_mut(length));
-                        for ((x, c), r) in rows.zip(radius.chunks_mut(length)) {
-                            row(x, c, r);
-                        }
-                    } else {
-                        strided(x, length, inner, center, radius);
-                    }
-                    decide_positive_inline(center, radius, value, t * chunk, &mut pending);
-                },
-            );
-            pending
-        })
-        .collect();
-    Candidate { ty: ty.clone(), center, low: Vec::new(), radius, value: T::into_storage(value), pending }
+    chunks::evaluate::<T, ()>(
+        x,
+        chunks::rows(length * inner),
+        ty,
+        Sign::NotNegative,
+        #[inline(always)]
+        |_, x, center, radius| {
+            if inner == 1 {
+                let rows = x.chunks(length).zip(center.chunks_mut(length));
+                for ((x, c), r) in rows.zip(radius.chunks_mut(length)) {
+                    row(x, c, r);
+                }
+            } else {
+                strided(x, length, inner, center, radius);
+            }
+        },
+        |(), _, _, _| None,
+    )
 }
 
 /// Rows whose elements lie `inner` apart.
