@@ -8,8 +8,9 @@ use cargo_metadata::{Metadata, MetadataCommand, Package};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("ulpian-spec", &[]),
     ("ulpian-reference", &["ulpian-spec"]),
+    ("ulpian-mining", &["ulpian-spec"]),
     ("ulpian-vendor-compare", &["ulpian-spec", "ulpian-reference"]),
-    ("ulpian", &["ulpian-spec", "ulpian-reference", "ulpian-vendor-compare"]),
+    ("ulpian", &["ulpian-spec", "ulpian-reference", "ulpian-mining", "ulpian-vendor-compare"]),
 ];
 
 /// Who alone may use these foreign crates: each crate of ours has one foreign world.
@@ -24,6 +25,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     // The judge's bounds are matrix products of magnitudes.
     ("ndarray", &["ulpian-reference", "ulpian-vendor-compare"]),
     ("safetensors", &["ulpian-spec"]),
+    ("zstd", &["ulpian-mining"]),
 ];
 
 fn metadata() -> Metadata {

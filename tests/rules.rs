@@ -50,7 +50,7 @@ fn forbid(folder: &str, words: &[&str], excepted: &[&str], why: &str) {
     assert!(found.is_empty(), "{why}:\n{}", found.join("\n"));
 }
 
-const LIBRARIES: [&str; 3] = ["spec/src", "reference/src", "vendor-compare/src"];
+const LIBRARIES: [&str; 4] = ["spec/src", "reference/src", "mining/src", "vendor-compare/src"];
 
 #[test]
 fn libraries_neither_print_nor_read_the_environment_nor_exit() {
@@ -118,7 +118,7 @@ fn the_judge_calls_no_executor() {
 
 #[test]
 fn nothing_is_left_unfinished() {
-    for folder in ["src", "spec/src", "reference/src", "vendor-compare/src"] {
+    for folder in ["src", "spec/src", "reference/src", "mining/src", "vendor-compare/src"] {
         forbid(
             folder,
             &["todo!(", "unimplemented!(", "allow(unsafe_code)"],
