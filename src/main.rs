@@ -6,8 +6,10 @@ mod environment;
 mod exit;
 mod files;
 mod inputs;
+mod interrupt;
 mod report;
 
 fn main() -> std::process::ExitCode {
+    interrupt::handle();
     exit::guarded(|| commands::run(cli::parse()))
 }

@@ -1,4 +1,4 @@
-//! The README tells the truth: its commands and flags exist, its files are there, its example case gives the printed verdict.
+//! The README tells the truth: its commands and flags exist, its files are there, its example prints what it shows.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use common::run;
+use common::{npy, run, said, ulpian};
 
 fn readme() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
@@ -46,6 +46,35 @@ fn every_command_and_flag_exists() {
     for command in ["doctor", "truth", "judge", "pack"] {
         assert!(commands.contains(command), "the README shows no use of `{command}`");
     }
+}
+
+/// The README's example, from the arrays on: each command, and what it prints to the letter.
+#[test]
+fn the_example_prints_what_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let x = [169.0f32, 49.5];
+    assert!(readme().contains("x = np.float32([169, 49.5])"), "the example has other numbers than this test");
+    let side = |name: &str, f: fn(f32) -> f32| {
+        std::fs::write(dir.path().join(name), npy(&[2], &x.map(f))).unwrap();
+    };
+    side("x.npy", |x| x);
+    side("cpu.npy", |x| x / 13.0);
+    side("gpu.npy", |x| x * (1.0 / 13.0));
+
+    let text = readme();
+    let mut shown = 0;
+    for block in text.split("```\n$ ").skip(1).filter_map(|rest| rest.split("\n```").next()) {
+        let (command, expected) = block.split_once('\n').unwrap();
+        let words: Vec<&str> = command.split_whitespace().collect();
+        assert_eq!(words[0], "ulpian");
+        let mut program = ulpian(&words[1..]);
+        program.current_dir(dir.path());
+        let said = said(program);
+        let lines = |text: &str| text.trim_end().lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>();
+        assert_eq!(lines(&said.out), lines(expected), "`{command}` prints something else; {}", said.err);
+        shown += 1;
+    }
+    assert_eq!(shown, 2, "the example is a `pack` and a `judge`");
 }
 
 #[test]

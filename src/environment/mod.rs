@@ -17,15 +17,9 @@ use crate::report::Reporter;
 /// Where Python may come from: `ULPIAN_PYTHON`, an active environment, `PATH`, or Ulpian's own environment unless the flag or
 /// `ULPIAN_MANAGED_PYTHON=0` forbids it.
 pub(crate) fn python_search(flags: &Python) -> PythonSearch {
-    let folder = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let forbidden = std::env::var_os("ULPIAN_MANAGED_PYTHON").is_some_and(|v| v == "0");
-    PythonSearch {
-        chosen: folder("ULPIAN_PYTHON"),
-        active: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(folder).collect(),
-        path: std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
-        cache: etcetera::choose_base_strategy().map_or_else(|_| std::env::temp_dir(), |s| s.cache_dir()),
-        allow_managed: !forbidden && !flags.no_managed_python,
-    }
+    let cache = etcetera::choose_base_strategy().map_or_else(|_| std::env::temp_dir(), |s| s.cache_dir());
+    let search = PythonSearch::from_variables(|name| std::env::var_os(name), cache);
+    PythonSearch { allow_managed: search.allow_managed && !flags.no_managed_python, ..search }
 }
 
 /// The executors of this machine, with `timeout` for one case.

@@ -3,8 +3,8 @@
 //! The files are not trusted: what a header claims is checked before anything is allocated for it, and nothing that could
 //! run code (a pickle) is ever loaded here. A `.pt` file is a pickle; it is handed to a loader that the caller provides.
 
-mod npy;
-mod npz;
+pub mod npy;
+pub mod npz;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -66,7 +66,7 @@ pub struct TensorFile {
 
 enum Content {
     Npy { name: String },
-    Npz(npz::Archive),
+    Npz(npz::Archive<BufReader<File>>),
     Loaded(BTreeMap<String, HostTensor>),
 }
 
@@ -90,7 +90,10 @@ impl TensorFile {
                 open(path)?;
                 Content::Npy { name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned() }
             }
-            "npz" => Content::Npz(npz::Archive::open(open(path)?).map_err(|m| wrong(path, m))?),
+            "npz" => {
+                let file = BufReader::new(open(path)?);
+                Content::Npz(npz::Archive::open(file).map_err(|m| wrong(path, m))?)
+            }
             "safetensors" => {
                 let tensors = ulpian_spec::tensors_file::read(path).map_err(|m| wrong(path, m))?;
                 Content::Loaded(tensors)

@@ -10,9 +10,13 @@ use super::MAX_TENSOR_BYTES;
 const MAX_HEADER_BYTES: usize = 1 << 16;
 const MAX_DIMENSIONS: usize = 64;
 
-/// Reads one array from `reader`, which holds `length` bytes. Nothing is allocated before the header's claims are checked
-/// against that length.
-pub(super) fn read(reader: &mut dyn Read, length: u64) -> Result<HostTensor, String> {
+/// Reads one array from `reader`, which is said to hold `length` bytes. Nothing is allocated before the header's claims are
+/// checked against that length, and no more is held than `reader` really gives.
+///
+/// # Errors
+/// What is wrong, without the file's name: it is no `.npy` file, is cut short, holds more than its header announces, or holds
+/// an element type that PyTorch's ops here do not take.
+pub fn read(reader: &mut dyn Read, length: u64) -> Result<HostTensor, String> {
     let (header, consumed) = read_header(reader)?;
     let array = Array::parse(&header)?;
     let bytes = array.bytes()?;
@@ -48,18 +52,20 @@ fn read_header(reader: &mut dyn Read) -> Result<(String, usize), String> {
     if &start[..6] != b"\x93NUMPY" {
         return Err("not a .npy file: it does not begin with \\x93NUMPY".to_owned());
     }
-    let (size, width) = match start[6] {
-        1 => {
+    let (size, width) = match (start[6], start[7]) {
+        (1, 0) => {
             let mut n = [0u8; 2];
             reader.read_exact(&mut n).map_err(cut)?;
             (usize::from(u16::from_le_bytes(n)), 2)
         }
-        2 | 3 => {
+        (2 | 3, 0) => {
             let mut n = [0u8; 4];
             reader.read_exact(&mut n).map_err(cut)?;
             (u32::from_le_bytes(n) as usize, 4)
         }
-        v => return Err(format!("format version {v}; versions 1 to 3 are known")),
+        (major, minor) => {
+            return Err(format!("format version {major}.{minor}; versions 1.0, 2.0 and 3.0 are known"));
+        }
     };
     if size > MAX_HEADER_BYTES {
         return Err(format!("a header of {size} bytes; at most {MAX_HEADER_BYTES} are read"));
@@ -86,16 +92,23 @@ impl Array {
         while !text.eat('}') {
             let key = text.string()?;
             text.expect(':')?;
-            match key {
-                "descr" => descr = Some(text.descr()?),
-                "fortran_order" => fortran_order = Some(text.boolean()?),
-                "shape" => shape = Some(text.shape()?),
+            let again = match key {
+                "descr" => descr.replace(text.descr()?).is_some(),
+                "fortran_order" => fortran_order.replace(text.boolean()?).is_some(),
+                "shape" => shape.replace(text.shape()?).is_some(),
                 other => return Err(format!("unknown key `{other}` in the header")),
+            };
+            if again {
+                return Err(format!("the header gives `{key}` twice"));
             }
             if !text.eat(',') {
                 text.expect('}')?;
                 break;
             }
+        }
+        text.skip();
+        if !text.rest.is_empty() {
+            return Err(format!("the header goes on after its end, with `{}`", text.excerpt()));
         }
         let missing = |key: &str| format!("the header has no `{key}`");
         let (dtype, big_endian) = descr.ok_or_else(|| missing("descr"))?;
@@ -131,7 +144,7 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn skip(&mut self) {
-        self.rest = self.rest.trim_start();
+        self.rest = self.rest.trim_ascii_start();
     }
 
     fn eat(&mut self, c: char) -> bool {
@@ -183,13 +196,20 @@ impl<'a> Cursor<'a> {
             let size = self.rest[..digits].parse().map_err(|_| {
                 format!("the header's shape holds `{}`, which is no size that fits", self.excerpt())
             })?;
-            self.rest = self.rest[digits..].trim_start_matches('L');
+            self.rest = &self.rest[digits..];
+            // Python 2 wrote its long integers so.
+            self.rest = self.rest.strip_prefix('L').unwrap_or(self.rest);
             shape.push(size);
             if shape.len() > MAX_DIMENSIONS {
                 return Err(format!("more than {MAX_DIMENSIONS} dimensions"));
             }
             if !self.eat(',') {
                 self.expect(')')?;
+                if shape.len() == 1 {
+                    return Err(format!(
+                        "the header's shape `({size})` is no tuple; one size is `({size},)`"
+                    ));
+                }
                 break;
             }
         }
@@ -332,7 +352,17 @@ mod tests {
             (file("{'descr': '<f4', 'shape': (1,)}", &[0; 4]), "fortran_order"),
             (file("{", &[]), "lacks a string"),
             (b"\x93NUMPY\x03\x00\xff\xff\xff\xff".to_vec(), "a header of"),
-            (b"\x93NUMPY\x09\x00".to_vec(), "version 9"),
+            (b"\x93NUMPY\x09\x00".to_vec(), "version 9.0"),
+            (b"\x93NUMPY\x01\x01".to_vec(), "version 1.1"),
+            (shape("(2)"), "no tuple"),
+            (shape("(,)"), "no size that fits"),
+            (shape("(2,,)"), "no size that fits"),
+            (shape("(2LL,)"), "lacks `)`"),
+            (shape("(2,)} + {"), "goes on after its end"),
+            (shape("(2,), 'shape': (1, 2)"), "gives `shape` twice"),
+            (shape("(2,), 'descr': '<i4'"), "gives `descr` twice"),
+            (shape("(2,), 'fortran_order': True"), "gives `fortran_order` twice"),
+            (shape("(2,), 'order': 'C'"), "unknown key `order`"),
             (b"\x93NUM".to_vec(), "too short"),
             (b"PK\x03\x04 something else".to_vec(), "not a .npy"),
         ] {

@@ -10,11 +10,10 @@ use serde_json::{Map, Value, json};
 use ulpian_spec::case::{CASE_FORMAT, Limits};
 use ulpian_spec::{Case, CaseError, tensors_file};
 
-pub use syntax::{Call, SyntaxError, Word};
+pub use syntax::{Call, Observation, SyntaxError, Word};
 pub use tensors::Tensors;
 
 use crate::import::{ImportError, PtLoader};
-use syntax::observation;
 
 /// What a case is to hold, as text.
 #[derive(Debug, Clone, Default)]
@@ -122,7 +121,7 @@ fn document(recipe: &Recipe, tensors: &mut Tensors<'_>) -> Result<Map<String, Va
     }
     let mut observed = Vec::new();
     for text in &recipe.observed {
-        let seen = observation(text, &ids)?;
+        let seen = Observation::parse(text, &ids)?;
         let tensor = tensors.take(&seen.tensor)?;
         observed.push(json!({"executor": seen.executor, "node": seen.node, "tensor": format!("@{tensor}")}));
     }

@@ -104,14 +104,15 @@ impl Call {
     /// # Errors
     /// [`SyntaxError`]
     pub fn new(id: &str, op: &str, words: impl IntoIterator<Item = String>) -> Result<Call, SyntaxError> {
-        if id.is_empty() || op.is_empty() {
-            return Err(wrong(&format!("{id}={op}"), "a node's name and its op may not be empty"));
+        if !is_name(id) || !is_name(op) {
+            let why = "a node's name and its op may not be empty, nor hold blanks, quotes or brackets";
+            return Err(wrong(&format!("{id}={op}"), why));
         }
         let mut args: Vec<(String, Word)> = Vec::new();
         for word in words {
             let (name, value) = word
                 .split_once('=')
-                .filter(|(name, _)| !name.is_empty())
+                .filter(|(name, _)| is_name(name))
                 .ok_or_else(|| wrong(&word, "expected ARG=VALUE; name every argument, as in input=@x"))?;
             if args.iter().any(|(n, _)| n == name) {
                 return Err(wrong(&word, format!("argument `{name}` of `{id}` is given twice")));
@@ -120,6 +121,11 @@ impl Call {
         }
         Ok(Call { id: id.to_owned(), op: op.to_owned(), args })
     }
+}
+
+/// What may stand before a `=`.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "\"[](){}".contains(c))
 }
 
 /// Words between blanks; blanks within brackets and quotes do not count.
@@ -151,35 +157,43 @@ fn split(text: &str) -> Result<Vec<String>, SyntaxError> {
     Ok(words)
 }
 
-/// Something that somebody saw.
+/// What somebody saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) executor: String,
-    pub(super) node: String,
-    pub(super) tensor: String,
+pub struct Observation {
+    /// The party.
+    pub executor: String,
+    /// The result: a node's name, or one of its further results, as in `pool.1`.
+    pub node: String,
+    /// The tensor, as [`Word::Tensor`] has it.
+    pub tensor: String,
 }
 
-/// What follows the last colon is the node where it names one of `ids` or a further result of it (`pool.1`); otherwise it is
-/// part of the name, as in `torch:cuda`.
-pub(super) fn observation(text: &str, ids: &[String]) -> Result<Seen, SyntaxError> {
-    let form = "expected WHO=@TENSOR or WHO:NODE=@TENSOR";
-    let (who, tensor) = text.rsplit_once("=@").ok_or_else(|| wrong(text, form))?;
-    let named = |node: &str| {
-        let result_of = |id: &String| {
-            node.strip_prefix(id.as_str())
-                .and_then(|r| r.strip_prefix('.'))
-                .is_some_and(|n| n.parse::<u8>().is_ok())
+impl Observation {
+    /// Reads `WHO[:NODE]=@TENSOR`. What follows the last colon is the node where it names one of `ids` or a further result of
+    /// it (`pool.1`); otherwise it is part of the name, as in `torch:cuda`, and the last of `ids` was seen.
+    ///
+    /// # Errors
+    /// [`SyntaxError`]
+    pub fn parse(text: &str, ids: &[String]) -> Result<Observation, SyntaxError> {
+        let form = "expected WHO=@TENSOR or WHO:NODE=@TENSOR";
+        let (who, tensor) = text.rsplit_once("=@").ok_or_else(|| wrong(text, form))?;
+        let named = |node: &str| {
+            let result_of = |id: &String| {
+                node.strip_prefix(id.as_str())
+                    .and_then(|r| r.strip_prefix('.'))
+                    .is_some_and(|n| n.parse::<u8>().is_ok())
+            };
+            ids.iter().any(|id| id == node || result_of(id))
         };
-        ids.iter().any(|id| id == node || result_of(id))
-    };
-    let (executor, node) = match who.rsplit_once(':') {
-        Some((executor, node)) if named(node) => (executor, node.to_owned()),
-        _ => (who, ids.last().cloned().unwrap_or_default()),
-    };
-    if executor.is_empty() || tensor.is_empty() {
-        return Err(wrong(text, form));
+        let (executor, node) = match who.rsplit_once(':') {
+            Some((executor, node)) if named(node) => (executor, node.to_owned()),
+            _ => (who, ids.last().cloned().unwrap_or_default()),
+        };
+        if executor.is_empty() || tensor.is_empty() {
+            return Err(wrong(text, form));
+        }
+        Ok(Observation { executor: executor.to_owned(), node, tensor: tensor.to_owned() })
     }
-    Ok(Seen { executor: executor.to_owned(), node, tensor: tensor.to_owned() })
 }
 
 #[cfg(test)]
@@ -233,6 +247,9 @@ mod tests {
             "fc=linear a=1 a=2",
             "fc=linear a=[1",
             "fc=linear =3",
+            "fc=linear a{=@x}",
+            "f\"c d\"=linear a=1",
+            "fc=lin(ear) a=1",
         ] {
             assert!(Call::parse(text).is_err(), "{text}");
         }
@@ -241,14 +258,14 @@ mod tests {
     #[test]
     fn an_observation_is_of_a_node_or_of_the_last() {
         let ids = ["fc".to_owned(), "pool".to_owned()];
-        let seen = |text| observation(text, &ids).map(|s| (s.executor, s.node, s.tensor));
+        let seen = |text| Observation::parse(text, &ids).map(|s| (s.executor, s.node, s.tensor));
         let is = |e: &str, n: &str, t: &str| Ok((e.to_owned(), n.to_owned(), t.to_owned()));
         assert_eq!(seen("a100=@y"), is("a100", "pool", "y"));
         assert_eq!(seen("a100:fc=@y.npy"), is("a100", "fc", "y.npy"));
         assert_eq!(seen("torch:cuda:pool.1=@i"), is("torch:cuda", "pool.1", "i"));
         assert_eq!(seen("torch:cuda?tf32=on=@y"), is("torch:cuda?tf32=on", "pool", "y"));
         for text in ["", "a100", "a100=y", "=@y", "a100=@"] {
-            assert!(observation(text, &ids).is_err(), "{text}");
+            assert!(Observation::parse(text, &ids).is_err(), "{text}");
         }
     }
 }

@@ -3,12 +3,15 @@
 //! In this order: the one the caller names; the active environment's; one on the search path; Ulpian's own, under the user's
 //! cache folder. All but the first count only if they have PyTorch, which is asked without importing it.
 
+use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
+use crate::group::Group;
 use crate::{Error, managed};
 
 /// How long an interpreter may take to say what it has.
@@ -27,6 +30,21 @@ pub struct PythonSearch {
     pub cache: PathBuf,
     /// May Ulpian make an environment of its own, or use one that it made?
     pub allow_managed: bool,
+}
+
+impl PythonSearch {
+    /// What the environment says, by `variable`: `ULPIAN_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`, `PATH`, and
+    /// `ULPIAN_MANAGED_PYTHON`, which is `0` where no environment may be made.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<OsString>, cache: PathBuf) -> PythonSearch {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        PythonSearch {
+            chosen: set("ULPIAN_PYTHON").map(PathBuf::from),
+            active: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(set).map(PathBuf::from).collect(),
+            path: set("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default(),
+            cache,
+            allow_managed: set("ULPIAN_MANAGED_PYTHON").is_none_or(|value| value != "0"),
+        }
+    }
 }
 
 /// How a Python was come by.
@@ -208,28 +226,28 @@ print(json.dumps({"python": sys.version_info[:3], **{n: version(n) for n in ("to
     serde_json::from_str(&ask(executable, SCRIPT)?).map_err(|e| e.to_string())
 }
 
-/// Runs a short script and returns what it prints.
+/// Runs a short script and returns what it prints. Whatever it starts ends with it.
 pub(crate) fn ask(executable: &Path, script: &str) -> Result<String, String> {
-    let mut child = Command::new(executable)
-        .args(["-c", script])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| e.to_string())?;
+    let mut command = Command::new(executable);
+    command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut group = Group::start(&mut command).map_err(|e| e.to_string())?;
     let deadline = Instant::now() + PROBE_TIMEOUT;
-    while child.try_wait().map_err(|e| e.to_string())?.is_none() {
+    while !group.has_ended() {
         if Instant::now() > deadline {
-            let _ = child.kill();
-            let _ = child.wait();
             return Err(format!("no answer within {} s", PROBE_TIMEOUT.as_secs()));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    let output = child.wait_with_output().map_err(|e| e.to_string())?;
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
+    // Before the pipes are read, which a child of the script could hold open.
+    let status = group.end().map_err(|e| e.to_string())?;
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let leader = group.leader();
+    let read_out = leader.stdout.take().map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut out));
+    let read_err = leader.stderr.take().map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut err));
+    read_out.and(read_err).map_err(|e| e.to_string())?;
+    if !status.success() {
+        let text = String::from_utf8_lossy(&err);
         return Err(text.trim().lines().last().unwrap_or("it failed without a word").to_owned());
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(String::from_utf8_lossy(&out).into_owned())
 }

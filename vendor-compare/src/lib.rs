@@ -23,6 +23,7 @@
 
 pub mod environment;
 mod error;
+mod group;
 pub mod judge;
 mod keys;
 pub mod managed;
@@ -35,5 +36,6 @@ pub mod torch;
 mod transfer;
 
 pub use error::Error;
+pub use group::{Ending, end_all};
 pub use keys::Key;
 pub use pool::{OnProgress, Pool, PoolConfig, Pooled};

@@ -3,19 +3,22 @@
 use std::collections::VecDeque;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::Error;
+use crate::group::Group;
 use crate::protocol::{self, Answer, Hello, Reply, Request};
 
 /// Bytes of standard error that are kept.
 const LAST_WORDS: usize = 8 << 10;
 /// Lines of standard error that a message shows.
 const LAST_LINES: usize = 20;
+/// While an answer is awaited, how often to look whether the worker still lives.
+const WATCH: Duration = Duration::from_millis(200);
 /// How long a worker that closed its pipe may take to end.
 const DYING: Duration = Duration::from_secs(2);
 
@@ -60,10 +63,10 @@ pub(crate) struct Launch<'a> {
     pub(crate) folders: &'a [String],
 }
 
-/// A worker that said hello. Dropping it kills the process.
+/// A worker that said hello. Dropping it kills the process, and those that it started.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    child: Child,
+    group: Group,
     requests: Sender<Vec<u8>>,
     frames: Receiver<std::io::Result<Vec<u8>>>,
     stderr: Arc<Mutex<VecDeque<u8>>>,
@@ -79,18 +82,21 @@ impl Worker {
         // is imported by mistake.
         const BOOT: &str =
             "import sys; sys.path[0] = sys.argv[1]; from ulpian.worker import main; main(*sys.argv[2:])";
-        let mut child = Command::new(launch.python)
+        let mut command = Command::new(launch.python);
+        command
             .args(["-c", BOOT])
             .arg(launch.package)
             .arg(launch.family)
+            .arg(std::process::id().to_string())
             .args(launch.folders)
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
+            .stderr(Stdio::piped());
+        let mut group = Group::start(&mut command)
             .map_err(|e| Error::system(format!("starting {}", launch.python.display()), &e))?;
+        let child = group.leader();
         let missing = "the pipe was asked for when the process was started";
         let mut stdin = child.stdin.take().expect(missing);
         let mut stdout = child.stdout.take().expect(missing);
@@ -127,7 +133,7 @@ impl Worker {
         });
         let hello =
             Hello { protocol: 0, byteorder: String::new(), facts: serde_json::Map::new(), problem: None };
-        let mut worker = Worker { child, requests, frames, stderr, stderr_reader, hello };
+        let mut worker = Worker { group, requests, frames, stderr, stderr_reader, hello };
         let body = worker.receive(timeout)?;
         worker.hello = worker.parse(&body)?;
         if worker.hello.protocol != protocol::VERSION || worker.hello.byteorder != "little" {
@@ -144,12 +150,12 @@ impl Worker {
 
     /// Is the process still there?
     pub(crate) fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        !self.group.has_ended()
     }
 
     /// The process's number.
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.group.id()
     }
 
     /// Asks and waits for the answer. After any error the process is dead or unusable, and this worker must be dropped.
@@ -172,47 +178,47 @@ impl Worker {
     }
 
     fn receive(&mut self, timeout: Duration) -> Result<Vec<u8>, Error> {
-        match self.frames.recv_timeout(timeout) {
-            Ok(Ok(body)) => Ok(body),
-            Ok(Err(error)) => Err(self.broken(error.to_string())),
-            Err(RecvTimeoutError::Timeout) => {
-                self.kill();
-                Err(Error::Timeout { seconds: timeout.as_secs(), stderr: self.last_words() })
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                let status = self.wait();
-                Err(Error::Died { status, stderr: self.last_words() })
+        let deadline = Instant::now() + timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.frames.recv_timeout(left.min(WATCH)) {
+                Ok(Ok(body)) => return Ok(body),
+                Ok(Err(error)) => return Err(self.broken(error.to_string())),
+                // A child of a worker that ended may hold the pipe open.
+                Err(RecvTimeoutError::Timeout) if left > WATCH && !self.group.has_ended() => {}
+                Err(RecvTimeoutError::Timeout) if left <= WATCH => {
+                    let _ = self.group.end();
+                    return Err(Error::Timeout { seconds: timeout.as_secs(), stderr: self.last_words() });
+                }
+                Err(_) => {
+                    let status = self.wait();
+                    return Err(Error::Died { status, stderr: self.last_words() });
+                }
             }
         }
     }
 
     fn broken(&mut self, what: String) -> Error {
-        self.kill();
+        let _ = self.group.end();
         Error::Protocol { what, stderr: self.last_words() }
-    }
-
-    fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 
     /// How the process ended, in words.
     fn wait(&mut self) -> String {
         let deadline = Instant::now() + DYING;
         while Instant::now() < deadline {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return describe(status),
-                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
-                Err(error) => return error.to_string(),
+            if self.group.has_ended() {
+                return self.group.end().map_or_else(|e| e.to_string(), describe);
             }
+            std::thread::sleep(Duration::from_millis(5));
         }
-        self.kill();
+        let _ = self.group.end();
         "it closed its pipe, did not end, and was killed".to_owned()
     }
 
     /// The end of what the process wrote to standard error.
     fn last_words(&self) -> String {
-        // A child of the worker may hold the pipe open, so the wait is short.
+        // A process that left the worker's group may hold the pipe open, so the wait is short.
         let deadline = Instant::now() + Duration::from_millis(300);
         while !self.stderr_reader.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
@@ -220,12 +226,6 @@ impl Worker {
         let bytes: Vec<u8> =
             self.stderr.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         tail(&String::from_utf8_lossy(&bytes))
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 

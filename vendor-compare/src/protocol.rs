@@ -8,7 +8,8 @@ use std::io::{Read, Write};
 
 use serde::{Deserialize, Serialize};
 use ulpian_spec::ops::{GeluApproximate, Padding, RoundingMode, Scalar, TensorOrScalar};
-use ulpian_spec::{Case, DType, Op, ValueRef};
+use ulpian_spec::tensor::elements_of;
+use ulpian_spec::{Case, DType, HostTensor, Op, Storage, ValueRef};
 
 /// The version of this protocol.
 pub const VERSION: u32 = 1;
@@ -80,6 +81,21 @@ pub struct Entry {
     pub offset: usize,
     /// Length.
     pub bytes: usize,
+}
+
+impl Entry {
+    /// The tensor, from the bytes of the file; `None` where the entry does not fit its own shape or the file.
+    pub fn tensor(&self, file: &[u8]) -> Option<HostTensor> {
+        let wanted = elements_of(&self.shape)?.checked_mul(self.dtype.size())?;
+        let end = self.offset.checked_add(self.bytes)?;
+        let part = match self.bytes {
+            bytes if bytes != wanted => return None,
+            // Nothing is written for it, so that its offset may lie beyond the end.
+            0 => &[],
+            _ => file.get(self.offset..end)?,
+        };
+        HostTensor::new(self.shape.clone(), Storage::from_le_bytes(self.dtype, part))
+    }
 }
 
 /// One node.

@@ -4,10 +4,10 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use ulpian_spec::tensor::elements_of;
-use ulpian_spec::{HostTensor, Storage};
+use ulpian_spec::HostTensor;
 
 use crate::Error;
+use crate::group;
 use crate::protocol::{ALIGNMENT, Entry, Tensors};
 
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -26,7 +26,10 @@ impl Exchange {
         for parent in [Path::new(SHARED_MEMORY), temporary] {
             remove_stale(parent);
             match private_folder(parent) {
-                Ok(folder) => folders.push(folder),
+                Ok(folder) => {
+                    group::remember_folder(folder.path());
+                    folders.push(folder);
+                }
                 Err(_) if parent == Path::new(SHARED_MEMORY) => {}
                 Err(error) => return Err(Error::system(format!("a folder in {}", parent.display()), &error)),
             }
@@ -92,20 +95,16 @@ impl Exchange {
         entries
             .iter()
             .map(|entry| {
-                let wanted = elements_of(&entry.shape).and_then(|n| n.checked_mul(entry.dtype.size()));
-                let end = entry.offset.checked_add(entry.bytes);
-                let part = match end {
-                    Some(end) if wanted == Some(entry.bytes) && entry.bytes > 0 => {
-                        bytes.get(entry.offset..end)
-                    }
-                    Some(_) if wanted == Some(entry.bytes) => Some(&[][..]),
-                    _ => None,
-                };
-                part.map(|part| Storage::from_le_bytes(entry.dtype, part))
-                    .and_then(|storage| HostTensor::new(entry.shape.clone(), storage))
-                    .ok_or_else(|| format!("a result that its file does not hold: {entry:?}"))
+                let lying = || format!("a result that its file does not hold: {entry:?}");
+                entry.tensor(&bytes).ok_or_else(lying)
             })
             .collect()
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.folders.iter().for_each(|folder| group::forget_folder(folder.path()));
     }
 }
 
@@ -164,7 +163,8 @@ fn remove_stale(parent: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ulpian_spec::DType;
+    use ulpian_spec::tensor::elements_of;
+    use ulpian_spec::{DType, Storage};
 
     #[test]
     fn every_dtype_and_empty_tensors_come_back() {

@@ -109,58 +109,6 @@ fn a_stopped_worker_runs_out_of_time() {
     assert!(pool.processes().is_empty());
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn no_process_and_no_file_outlives_the_pool() {
-    let mut pool = fragile_pool();
-    works(&mut pool);
-    let pid = pool.processes()[0];
-    assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
-    drop(pool);
-    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
-}
-
-/// Started by the test below as a process of its own, to be killed.
-#[cfg(target_os = "linux")]
-#[test]
-#[ignore = "a process for another test"]
-fn be_killed() {
-    let mut pool = fragile_pool();
-    works(&mut pool);
-    println!("worker {}", pool.processes()[0]);
-    let _ = pool.misbehave(FAMILY, "hang");
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_worker_ends_when_ulpian_is_killed_and_removes_its_files() {
-    use std::io::{BufRead, BufReader};
-    let mut ulpian = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "be_killed", "--ignored", "--nocapture"])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(ulpian.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let worker = lines.find_map(|line| line.strip_prefix("worker ")?.parse::<u32>().ok()).unwrap();
-    let process = format!("/proc/{worker}");
-    let arguments = std::fs::read(format!("{process}/cmdline")).unwrap();
-    let folders: Vec<String> = arguments
-        .split(|&b| b == 0)
-        .map(|a| String::from_utf8_lossy(a).into_owned())
-        .filter(|a| a.contains("/ulpian-") && std::path::Path::new(a).is_dir() && !a.ends_with("/py"))
-        .collect();
-    assert!(!folders.is_empty());
-    std::thread::sleep(Duration::from_millis(200));
-    ulpian.kill().unwrap();
-    ulpian.wait().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    let gone = |path: &str| !std::path::Path::new(path).exists();
-    while !(gone(&process) && folders.iter().all(|f| gone(f))) {
-        assert!(Instant::now() < deadline, "{process} or one of {folders:?} is still there");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[cfg(unix)]
 #[test]
 fn a_death_at_the_start_shows_its_last_words() {

@@ -26,19 +26,39 @@ def _claim_pipes():
     return requests, answers
 
 
-def _read_requests(stream, requests, folders, parent):
-    """Hands requests on. When Ulpian is gone the process ends, in the middle of a computation too."""
+def _is_gone(process):
+    """Is there no process of this number any more?"""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def _in_own_group(ulpian):
+    """Is this process in the group that Ulpian made for it?"""
+    try:
+        return os.getpgrp() != os.getpgid(ulpian)
+    except (AttributeError, OSError):
+        return False
+
+
+def _read_requests(stream, requests, ulpian, folders, own_group):
+    """Hands requests on. When Ulpian is gone the process ends, in the middle of a computation too, and its group with it."""
     try:
         while (request := protocol.read_frame(stream)) is not None:
             requests.put(request)
     except Exception as error:
         print(f"ulpian worker: {error}", file=sys.stderr, flush=True)
-    deadline = time.monotonic() + 1
-    while os.getppid() == parent and time.monotonic() < deadline:
-        time.sleep(0.02)
-    if os.getppid() != parent:
-        for folder in folders:
+    if own_group:
+        deadline = time.monotonic() + 1
+        while not (gone := _is_gone(ulpian)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for folder in folders if gone else ():
             shutil.rmtree(folder, ignore_errors=True)
+        os.killpg(0, signal.SIGKILL)
     os._exit(0)
 
 
@@ -150,16 +170,18 @@ def _answer(family, request, answers):
         return {"answer": "failed", "node": None, "type": type(error).__name__, "message": str(error)}
 
 
-def main(family, *folders):
-    """Serves requests until Ulpian closes the pipe. `folders` are Ulpian's, removed if it dies."""
-    parent = os.getppid()
-    # Ctrl-C is Ulpian's to handle; this process ends when the pipe closes.
+def main(family, ulpian, *folders):
+    """Serves requests until Ulpian closes the pipe.
+
+    `ulpian` is the number of its process; `folders` are its own, removed if it dies.
+    """
+    # Interrupts are Ulpian's to handle; this process ends when the pipe closes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stream, answers = _claim_pipes()
     faulthandler.enable()
     requests = queue.SimpleQueue()
-    reader = threading.Thread(target=_read_requests, args=(stream, requests, folders, parent), daemon=True)
-    reader.start()
+    arguments = (stream, requests, int(ulpian), folders, _in_own_group(int(ulpian)))
+    threading.Thread(target=_read_requests, args=arguments, daemon=True).start()
     protocol.write_frame(answers, _hello(family))
     while True:
         request = requests.get()

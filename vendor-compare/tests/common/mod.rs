@@ -2,29 +2,19 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use etcetera::{BaseStrategy, choose_base_strategy};
 use ulpian_spec::case::CaseTensor;
 use ulpian_spec::{Case, ExecutorId, HostTensor, Node, Op, Outcome, Run, TensorType, ValueRef};
 use ulpian_vendor_compare::environment::PythonSearch;
 use ulpian_vendor_compare::{Pool, PoolConfig};
 
-fn folder(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from)
-}
-
-/// Where the command line looks too: `ULPIAN_PYTHON`, the active environment, `PATH`, Ulpian's own environment.
+/// Where the command line looks too.
 pub(crate) fn search() -> PythonSearch {
-    let home = folder("HOME").or_else(|| folder("USERPROFILE")).unwrap_or_default();
-    PythonSearch {
-        chosen: folder("ULPIAN_PYTHON"),
-        active: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(folder).collect(),
-        path: std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
-        cache: folder("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache")),
-        allow_managed: true,
-    }
+    let cache = choose_base_strategy().map(|s| s.cache_dir()).unwrap_or_default();
+    PythonSearch::from_variables(|name| std::env::var_os(name), cache)
 }
 
 pub(crate) fn config() -> PoolConfig {
