@@ -45,10 +45,10 @@ fn rounded(x: Value, mode: RoundingMode) -> Value {
             Err(_) if r.is_dyadic() && r.exp >= 0 => return x,
             Err(_) => None,
         },
-        Value::Ball(b) if mode == RoundingMode::Floor || b.sign().is_some() => b.floor(),
+        Value::Ball(b, _) if mode == RoundingMode::Floor || b.sign().is_some() => b.floor(),
         // Around zero: truncated to zero if within (-1, 1).
-        Value::Ball(b) if b.magnitude().top() <= 0 => return Value::FREE_ZERO,
-        Value::Ball(_) => None,
+        Value::Ball(b, _) if b.magnitude().top() <= 0 => return Value::FREE_ZERO,
+        Value::Ball(..) => None,
         _ => return x,
     };
     match floor {

@@ -8,6 +8,7 @@ use dashu_base::Sign;
 use ulpian_spec::ops::GeluApproximate;
 use ulpian_spec::ops::gelu::Gelu;
 
+use super::form::Function;
 use super::{Context, Source, Value, functions};
 
 pub(super) fn element(args: &Gelu<Source<'_>>, index: usize, cx: &Context<'_>) -> Value {
@@ -15,12 +16,12 @@ pub(super) fn element(args: &Gelu<Source<'_>>, index: usize, cx: &Context<'_>) -
     let ball = match &x {
         Value::Infinite(Sign::Negative) => return Value::Zero { sign: Sign::Negative, free: true },
         Value::Exact(r) if r.is_dyadic() => x.to_ball(r.bits()),
-        Value::Exact(_) | Value::Ball(_) => x.to_ball(cx.prec + 64),
+        Value::Exact(_) | Value::Ball(..) => x.to_ball(cx.prec + 64),
         _ => return x,
     };
-    let y = ball.and_then(|b| match args.approximate {
-        GeluApproximate::None => functions::gelu(&b, cx.prec),
-        GeluApproximate::Tanh => functions::gelu_tanh(&b, cx.prec),
-    });
-    y.map_or(Value::Unknown, Value::Ball)
+    let (y, function) = match args.approximate {
+        GeluApproximate::None => (ball.and_then(|b| functions::gelu(&b, cx.prec)), Function::Gelu),
+        GeluApproximate::Tanh => (ball.and_then(|b| functions::gelu_tanh(&b, cx.prec)), Function::GeluTanh),
+    };
+    y.map_or(Value::Unknown, |y| Value::real(y, x.applied(function, cx.prec)))
 }

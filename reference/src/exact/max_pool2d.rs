@@ -23,7 +23,7 @@ pub(super) fn element(args: &MaxPool2d<Source<'_>>, at: usize, cx: &Context<'_>)
         Some((low, _)) => Value::from_int(low),
         None => Value::Infinite(Sign::Negative),
     };
-    // The position is `None` while balls overlap.
+    // The position is `None` while balls overlap and no expression shows that they are of one number.
     let mut best = (lowest, Some(rows.start * width + columns.start));
     for y in rows.clone().step_by(args.dilation[0] as usize) {
         for x in columns.clone().step_by(args.dilation[1] as usize) {
@@ -64,7 +64,7 @@ fn greater(
         Some(_) => (best, at),
         None => {
             let hull = best.to_ball(prec).zip(v.to_ball(prec)).map(|(a, b)| a.hull(&b, prec));
-            (hull.map_or(Value::Unknown, Value::Ball), None)
+            (hull.map_or(Value::Unknown, Value::enclosed), None)
         }
     }
 }

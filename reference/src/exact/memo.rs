@@ -94,7 +94,11 @@ fn size_of(value: &Value) -> usize {
     overhead
         + match value {
             Value::Exact(r) => r.bits() / 8,
-            Value::Ball(b) => dashu_base::BitTest::bit_len(&b.mid) / 8,
+            Value::Ball(b, form) => {
+                // A factor with its place in lists and its reference count takes some 100 bytes.
+                let form = form.as_ref().map_or(0, |f| f.bits() / 8 + 100 * f.weight());
+                dashu_base::BitTest::bit_len(&b.mid) / 8 + form
+            }
             _ => 0,
         }
 }

@@ -6,9 +6,12 @@
 //! number; results of an integer dtype are reduced modulo 2^n, as PyTorch's are.
 //!
 //! Ties: where a result is rational its tie is seen, since rational operations are exact (and so is the square root of a
-//! rational square). Where exp or the error function take part in earnest, their values at rational arguments other than 0
-//! are irrational (Lindemann-Weierstrass for exp; for x Phi(x) no proof is known, and none is needed: a tie would be
-//! reported as undecided, never rounded wrongly), and a single q sqrt(r) is rational only where r is a square.
+//! rational square). From [`form::FORM_PRECISION`] on irrational numbers keep their expressions beside their balls, so that one which
+//! cancels, as in a product of two norms or in gelu(x) - gelu(-x), leaves a rational number, and equal maxima are seen as equal.
+//! Where exp or the error function take part in earnest, their values at rational arguments other than 0 are irrational
+//! (Lindemann-Weierstrass for exp; for x Phi(x) no proof is known, and none is needed: a tie would be reported as undecided,
+//! never rounded wrongly). Undecided remain ties and equal maxima by identities that [`form`] does not know, and those of sums
+//! of more irrational terms than it keeps.
 //!
 //! Zero: an exact zero of a sum of several terms is +0 with a free sign; pointwise ops follow IEEE 754. A real number other
 //! than zero that rounds to zero keeps its sign. A number whose ball around zero never shows a sign is a zero of free sign.
@@ -21,6 +24,7 @@ mod conv2d;
 mod div;
 mod dropout;
 mod flatten;
+mod form;
 mod functions;
 mod gelu;
 mod index;

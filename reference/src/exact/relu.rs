@@ -16,7 +16,7 @@ pub(super) fn element(args: &Relu<Source<'_>>, index: usize, cx: &Context<'_>) -
         (Value::Nan | Value::Unknown | Value::Zero { .. }, _) | (_, Some(Sign::Positive)) => x,
         (_, Some(Sign::Negative)) => Value::ZERO,
         // The ball holds zero, so it holds both x and 0.
-        (Value::Ball(b), None) => Value::Ball(Ball { side: None, ..b.clone() }),
+        (Value::Ball(b, _), None) => Value::enclosed(Ball { side: None, ..b.clone() }),
         _ => Value::Unknown,
     }
 }

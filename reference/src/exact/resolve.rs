@@ -62,7 +62,7 @@ impl Resolved {
                 Resolved { value: signed(*sign, 0.0), zero_sign_free: *free, ..Resolved::special(0.0) }
             }
             Value::Exact(r) => exact(r, fmt),
-            Value::Ball(b) => ball(b, fmt, insist_on_sign),
+            Value::Ball(b, _) => ball(b, fmt, insist_on_sign),
             Value::Unknown => Resolved::unknown(),
         }
     }

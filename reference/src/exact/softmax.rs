@@ -12,6 +12,7 @@ use dashu_base::Sign;
 use ulpian_spec::ops::softmax::Softmax;
 
 use super::ball::Ball;
+use super::form::Function;
 use super::ratio::Ratio;
 use super::sum::Sum;
 use super::{Context, Source, Value, functions, index};
@@ -48,7 +49,9 @@ fn reference(values: impl Iterator<Item = Value>, prec: usize) -> Value {
             Value::Nan | Value::Infinite(Sign::Positive) => return Value::Nan,
             Value::Unknown => best = Value::Unknown,
             Value::Infinite(Sign::Negative) => {}
-            Value::Ball(b) => {
+            // An expression cancels where it is subtracted from its like.
+            Value::Ball(_, Some(_)) => best = larger(best, v, prec),
+            Value::Ball(b, None) => {
                 // The midpoint stands for the ball; any exact number will do as a reference.
                 let mid = Ratio::dyadic(b.mid, b.exp).map_or(Value::ZERO, Value::Exact);
                 best = larger(best, mid, prec);
@@ -73,10 +76,13 @@ fn exp_difference(x: &Value, reference: &Value, prec: usize, rough: bool) -> Val
                 let bits = (prec + 64) as i64;
                 // exp(-t) < 2^-t.
                 let bound = Value::from_int(-bits);
-                if rough && Value::Ball(d.clone()).compare(&bound, 64) == Some(std::cmp::Ordering::Less) {
-                    return Value::Ball(Ball::tiny(Sign::Positive, -bits));
+                let negligible =
+                    Value::enclosed(d.clone()).compare(&bound, 64) == Some(std::cmp::Ordering::Less);
+                if rough && negligible {
+                    return Value::enclosed(Ball::tiny(Sign::Positive, -bits));
                 }
-                functions::exp(&d, prec).map_or(Value::Unknown, Value::Ball)
+                functions::exp(&d, prec)
+                    .map_or(Value::Unknown, |y| Value::real(y, difference.applied(Function::Exp, prec)))
             }
             None if difference.is_nan() => Value::Nan,
             None => Value::Unknown,

@@ -8,6 +8,7 @@ use dashu_base::{BitTest, Sign};
 use dashu_int::IBig;
 
 use super::ball::Ball;
+use super::form::Form;
 use super::ratio::{EXACT_BITS, Ratio};
 use super::value::Value;
 
@@ -18,6 +19,8 @@ pub(super) struct Sum {
     exp: i64,
     fraction: Option<Ratio>,
     ball: Option<Ball>,
+    /// The sum of the balls' expressions, where all of them are known.
+    form: Option<Form>,
     nan: bool,
     unknown: bool,
     infinite: [bool; 2],
@@ -31,6 +34,7 @@ impl Sum {
             exp: 0,
             fraction: None,
             ball: None,
+            form: Some(Form::ZERO),
             nan: false,
             unknown: false,
             infinite: [false; 2],
@@ -48,10 +52,10 @@ impl Sum {
                 None => self.fraction = Some(r.clone()),
                 Some(f) => match f.add(r) {
                     Ok(sum) => self.fraction = sum,
-                    Err(_) => self.push_ball(&Ball::from_ratio(r, self.prec)),
+                    Err(_) => self.push_ball(&Ball::from_ratio(r, self.prec), None),
                 },
             },
-            Value::Ball(b) => self.push_ball(b),
+            Value::Ball(b, form) => self.push_ball(b, form.as_deref()),
         }
     }
 
@@ -63,6 +67,7 @@ impl Sum {
                 } else {
                     self.push_ball(
                         &Ball::from_ratio(a, self.prec).mul(&Ball::from_ratio(b, self.prec), self.prec),
+                        None,
                     );
                 }
             }
@@ -77,7 +82,7 @@ impl Sum {
         }
         let gap = exp - self.exp;
         if gap.unsigned_abs() as usize + self.dyadic.bit_len() + num.bit_len() > EXACT_BITS {
-            self.push_ball(&Ball::new(num, exp, super::ball::Mag::ZERO).rounded(self.prec));
+            self.push_ball(&Ball::new(num, exp, super::ball::Mag::ZERO).rounded(self.prec), None);
         } else if gap >= 0 {
             self.dyadic += num << gap as usize;
         } else {
@@ -87,7 +92,11 @@ impl Sum {
         }
     }
 
-    fn push_ball(&mut self, b: &Ball) {
+    fn push_ball(&mut self, b: &Ball, form: Option<&Form>) {
+        self.form = match (self.form.take(), form) {
+            (Some(sum), Some(form)) => sum.add(form),
+            _ => None,
+        };
         self.ball = Some(match &self.ball {
             None => b.clone(),
             Some(sum) => sum.add(b, self.prec),
@@ -115,7 +124,10 @@ impl Sum {
             };
         }
         match self.ball {
-            Some(b) => total.add(&Value::Ball(b), prec),
+            Some(b) => match total.add(&Value::real(b, self.form), prec) {
+                Value::Zero { .. } => Value::FREE_ZERO,
+                sum => sum,
+            },
             None => total,
         }
     }

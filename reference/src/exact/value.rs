@@ -5,6 +5,7 @@
 //! are seen as ties.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use dashu_base::Sign;
 use dashu_int::IBig;
@@ -12,6 +13,7 @@ use ulpian_spec::ops::Scalar;
 use ulpian_spec::{DType, HostTensor, Storage};
 
 use super::ball::{Ball, Mag};
+use super::form::{FORM_PRECISION, Form, Function};
 use super::ratio::Ratio;
 
 /// A value of an element, at some working precision.
@@ -25,8 +27,9 @@ pub(super) enum Value {
     Zero { sign: Sign, free: bool },
     /// A rational number other than zero.
     Exact(Ratio),
-    /// A real number within a ball. It may be zero where the ball does not exclude it.
-    Ball(Ball),
+    /// A real number within a ball, and its exact expression where one is kept. It may be zero where the ball does not exclude
+    /// it.
+    Ball(Ball, Option<Arc<Form>>),
     /// Nothing is known at this precision.
     Unknown,
 }
@@ -99,7 +102,7 @@ impl Value {
             Nan | Unknown => None,
             Infinite(s) | Zero { sign: s, .. } => Some(*s),
             Exact(r) => Some(if r.is_negative() { Sign::Negative } else { Sign::Positive }),
-            Value::Ball(b) => b.sign(),
+            Value::Ball(b, _) => b.sign(),
         }
     }
 
@@ -116,7 +119,7 @@ impl Value {
         match self {
             Zero { .. } => Some(Ball::new(IBig::ZERO, 0, Mag::ZERO)),
             Exact(r) => Some(Ball::from_ratio(r, prec)),
-            Value::Ball(b) => Some(b.clone()),
+            Value::Ball(b, _) => Some(b.clone()),
             _ => None,
         }
     }
@@ -126,9 +129,43 @@ impl Value {
             Infinite(s) => Infinite(-s),
             Zero { sign, free } => Zero { sign: -sign, free },
             Exact(r) => Exact(r.neg()),
-            Value::Ball(b) => Value::Ball(b.neg()),
+            Value::Ball(b, form) => {
+                Value::Ball(b.neg(), form.map(|f| Arc::new(Arc::unwrap_or_clone(f).neg())))
+            }
             other => other,
         }
+    }
+
+    /// A real number of which a ball is all that is known.
+    pub(super) fn enclosed(ball: Ball) -> Value {
+        Value::Ball(ball, None)
+    }
+
+    /// A real number within the ball, whose expression is this one: exact where that is a rational number.
+    pub(super) fn real(ball: Ball, form: Option<Form>) -> Value {
+        match form.as_ref().map(Form::as_rational) {
+            Some(Some(x)) => x.cloned().map_or(Value::ZERO, Exact),
+            _ => Value::Ball(ball, form.map(Arc::new)),
+        }
+    }
+
+    /// The expression of a real number, where one is kept.
+    fn form(&self) -> Option<Form> {
+        match self {
+            Zero { .. } => Some(Form::ZERO),
+            Exact(r) => Some(Form::rational(r.clone())),
+            Value::Ball(_, form) => form.as_deref().cloned(),
+            _ => None,
+        }
+    }
+
+    fn combined(&self, other: &Value, by: impl Fn(&Form, &Form) -> Option<Form>) -> Option<Form> {
+        by(&self.form()?, &other.form()?)
+    }
+
+    /// The expression of a function of this number, where the precision is one at which expressions are kept.
+    pub(super) fn applied(&self, function: Function, prec: usize) -> Option<Form> {
+        if prec < FORM_PRECISION { None } else { self.form()?.apply(function) }
     }
 
     /// self + other; x + (-x) = +0, and zeros of like sign keep it.
@@ -153,10 +190,10 @@ impl Value {
             (Zero { .. }, x) | (x, Zero { .. }) => x.clone(),
             (Exact(a), Exact(b)) => match a.add(b) {
                 Ok(sum) => sum.map_or(Value::ZERO, Exact),
-                Err(_) => Value::Ball(Ball::from_ratio(a, prec).add(&Ball::from_ratio(b, prec), prec)),
+                Err(_) => Value::enclosed(Ball::from_ratio(a, prec).add(&Ball::from_ratio(b, prec), prec)),
             },
             (a, b) => match (a.to_ball(prec), b.to_ball(prec)) {
-                (Some(a), Some(b)) => Value::Ball(a.add(&b, prec)),
+                (Some(x), Some(y)) => Value::real(x.add(&y, prec), a.combined(b, Form::add)),
                 _ => Unknown,
             },
         }
@@ -182,10 +219,10 @@ impl Value {
             }
             (Exact(a), Exact(b)) => match a.mul(b) {
                 Ok(product) => Exact(product),
-                Err(_) => Value::Ball(Ball::from_ratio(a, prec).mul(&Ball::from_ratio(b, prec), prec)),
+                Err(_) => Value::enclosed(Ball::from_ratio(a, prec).mul(&Ball::from_ratio(b, prec), prec)),
             },
             (a, b) => match (a.to_ball(prec), b.to_ball(prec)) {
-                (Some(a), Some(b)) => Value::Ball(a.mul(&b, prec)),
+                (Some(x), Some(y)) => Value::real(x.mul(&y, prec), a.combined(b, Form::mul)),
                 _ => Unknown,
             },
         }
@@ -198,7 +235,7 @@ impl Value {
             (Nan, _) | (_, Nan) | (Infinite(_), Infinite(_)) | (Zero { .. }, Zero { .. }) => Nan,
             (Unknown, _) | (_, Unknown) => Unknown,
             (Infinite(_), _) => sign().map_or(Unknown, Infinite),
-            (Zero { free, .. }, Value::Ball(b)) => match b.sign() {
+            (Zero { free, .. }, Value::Ball(b, _)) => match b.sign() {
                 Some(_) => Zero { sign: sign().unwrap_or(Sign::Positive), free: *free },
                 None => Unknown,
             },
@@ -212,10 +249,12 @@ impl Value {
                 Ok(quotient) => Exact(quotient),
                 Err(_) => Ball::from_ratio(a, prec)
                     .div(&Ball::from_ratio(b, prec), prec)
-                    .map_or(Unknown, Value::Ball),
+                    .map_or(Unknown, Value::enclosed),
             },
             (a, b) => match (a.to_ball(prec), b.to_ball(prec)) {
-                (Some(a), Some(b)) => a.div(&b, prec).map_or(Unknown, Value::Ball),
+                (Some(x), Some(y)) => x.div(&y, prec).map_or(Unknown, |quotient| {
+                    Value::real(quotient, a.combined(b, |f, g| f.mul(&g.inverse()?)))
+                }),
                 _ => Unknown,
             },
         }
@@ -229,11 +268,15 @@ impl Value {
             Exact(r) if r.is_negative() => Nan,
             Exact(r) => match r.sqrt() {
                 Some(root) => Exact(root),
-                None => Ball::from_ratio(r, prec + 8).sqrt(prec).map_or(Unknown, Value::Ball),
+                None => Ball::from_ratio(r, prec + 8)
+                    .sqrt(prec)
+                    .map_or(Unknown, |root| Value::real(root, self.applied(Function::Root, prec))),
             },
-            Value::Ball(b) => match b.sign() {
+            Value::Ball(b, _) => match b.sign() {
                 Some(Sign::Negative) => Nan,
-                _ => b.sqrt(prec).map_or(Unknown, Value::Ball),
+                _ => {
+                    b.sqrt(prec).map_or(Unknown, |root| Value::real(root, self.applied(Function::Root, prec)))
+                }
             },
         }
     }
