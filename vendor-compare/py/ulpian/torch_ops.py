@@ -44,7 +44,8 @@ def batch_norm(input, running_mean, running_var, weight, bias, training, momentu
 
 
 def dropout(input, mask, p, training):
-    if not training or mask is None:
+    # PyTorch draws no mask where nothing is dropped.
+    if not training or mask is None or p == 0:
         return (F.dropout(input, p, training),)
     # PyTorch takes no mask. These are the formulas it applies to the mask it draws: on the CPU
     # (aten/src/ATen/native/Dropout.cpp) a product with mask / (1 - p) in the input's dtype, elsewhere native_dropout's

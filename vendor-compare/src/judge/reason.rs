@@ -406,7 +406,7 @@ fn within(view: &View<'_>) -> Finding {
         return Finding { severity: m.ratio.value, ..finding };
     }
     let unusual = if view.standing == Standing::Unusual && sound.is_none() {
-        " (more than usual, which the order of summation alone can do)"
+        " (more than usual, which the worst case allows: an unlucky order of summation can do that, and so can another formula)"
     } else {
         ""
     };

@@ -12,9 +12,10 @@ use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
     kind: OpKind::Div,
-    bound: "u |y| + eta + the conversion of operands; with a rounding mode 1 more where a / b is within 2 u |a / b| of an integer",
+    bound: "u |y| + eta + the conversion of operands; with a rounding mode 1 more where a / b is within 2 d of an integer, and d where \
+            d >= 1/2, d = (u + u_out) |a / b|",
     reason: "one quotient, rounded once; IEEE division is correctly rounded, and a reciprocal with a product is not it; the \
-             rounding to an integer may see the rounded quotient",
+             rounding to an integer is documented as one of the division's result, which the result's dtype has rounded",
     blas: false,
 };
 
@@ -50,10 +51,14 @@ pub(super) fn levels(args: &Div<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> Vec<
                 (dx + q.abs() * db) / (b.abs() - db).max(f64::MIN_POSITIVE)
             };
             let quotient = before + a.u * (q.abs() + before) + a.eta;
+            let stored =
+                if a.narrow { quotient + a.u_out * (q.abs() + quotient) + a.eta_out } else { quotient };
+            let integer = a.u * y.center[i].abs();
             let error = match args.rounding_mode {
                 None => quotient,
-                Some(_) if (q - q.round()).abs() <= 2.0 * quotient => 1.0 + a.u * y.center[i].abs(),
-                Some(_) => a.u * y.center[i].abs(),
+                Some(_) if stored >= 0.5 => 1.0 + stored + integer,
+                Some(_) if (q - q.round()).abs() <= 2.0 * stored => 1.0 + integer,
+                Some(_) => integer,
             };
             a.stored(y.center[i], error)
         })

@@ -11,9 +11,11 @@ use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
     kind: OpKind::Softmax,
-    bound: "|y_i| (u |x_i - m| + e + sum_j y_j (u |x_j - m| + e) + gamma_{n-1} + 2 u) + 2 eta, m = max x, e = 4 u",
+    bound: "|y_i| (u |x_i - m| + e + sum_j y_j (u |x_j - m| + e) + gamma_{n-1} + 2 u) + 2 eta, m = max x, e = 4 u; of 16-bit \
+            results u_out (|y_i| + sum_j y_j |y_i|) + 2 eta_out more",
     reason: "the shifted form: the difference is rounded, exp is good to 2 ulp and passes the difference's absolute error on \
-             as a relative one, the sum has n - 1 additions, and a quotient (or a reciprocal and a product) follows",
+             as a relative one, the sum has n - 1 additions, and a quotient (or a reciprocal and a product) follows; no documentation \
+             forbids storing the exponentials in the result before they are divided, as two passes over a 16-bit result do",
     blas: false,
 };
 
@@ -49,10 +51,12 @@ pub(super) fn levels(args: &Softmax<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> 
                 return (a.stored(y.center[i], 2.0 * a.eta), a.stored(y.center[i], 2.0 * a.eta), 0.0);
             }
             let x = args.input.values[i];
-            let own = a.u * ((x - m).abs() + shift) + 2.0 * e + 2.0 * a.u;
+            let (stored, underflow) = if a.narrow { (2.0 * a.u_out, 2.0 * a.eta_out) } else { (0.0, 0.0) };
+            let own = a.u * ((x - m).abs() + shift) + 2.0 * e + 2.0 * a.u + stored;
+            let underflow = underflow + 2.0 * a.eta;
             let carried = carried + args.input.error_at(i) + args.input.conversion_at(&a, i);
-            let worst = p * (own + a.gamma(n - 1.0) + carried) + 2.0 * a.eta;
-            let usual = p * (own + 4.0 * a.u * n.sqrt() + carried) + 2.0 * a.eta;
+            let worst = p * (own + a.gamma(n - 1.0) + carried) + underflow;
+            let usual = p * (own + 4.0 * a.u * n.sqrt() + carried) + underflow;
             (
                 a.stored(y.center[i], worst),
                 a.stored(y.center[i], usual.min(worst)),
