@@ -127,7 +127,8 @@ fn any_order_of_a_linear_layer_is_acquitted_and_its_faults_are_not() {
             let wide = layer.run(|x, w, b| x.iter().zip(w).fold(b, |s, (a, c)| a.mul_add(*c, s)));
             acquitted(&case, wide, &format!("linear, k = {k}, FMA from the bias"));
         }
-        let faults: [(&str, &dyn Fn(&[f32], &[f32], f32) -> f32); 5] = [
+        type Each<'a> = &'a dyn Fn(&[f32], &[f32], f32) -> f32;
+        let faults: [(&str, Each<'_>); 5] = [
             ("the bias dropped", &|x, w, _| sum(&products(x, w), Order::Ascending)),
             ("the last term dropped", &|x, w, b| sum(&products(x, w)[1..], Order::Ascending) + b),
             ("a term repeated", &|x, w, b| sum(&products(x, w), Order::Ascending) + x[0] * w[0] + b),
