@@ -67,7 +67,7 @@ impl Executors {
         match id.family.as_str() {
             "replay" => match Replay::named(&id.variant) {
                 Some(replay) => replay.case(case),
-                None => Outcome::Failed { reason: format!("no hypothesis `{}`", id.variant) },
+                None => Outcome::failed(format!("no hypothesis `{}`", id.variant)),
             },
             "gpu" => Outcome::Unavailable {
                 reason: "this version of Ulpian has no GPU executors of its own".to_owned(),
@@ -140,7 +140,8 @@ impl Replay {
                 ValueRef::Node { .. } => run.results.get(&at).cloned(),
             };
             let Ok(call) = n.op.clone().try_map(|name, at| tensor(at).ok_or(name)) else {
-                return Outcome::Failed { reason: format!("node {}: an operand has no result", n.id) };
+                let reason = format!("node {}: an operand has no result", n.id);
+                return Outcome::Failed { reason, before: run };
             };
             let outputs = match self.node(&n.op, &call, &calls) {
                 Some(outputs) => {
@@ -149,7 +150,7 @@ impl Replay {
                 }
                 None => match evaluate(&borrowed(&call), &Settings::default()) {
                     Ok(exact) => exact.into_iter().map(|e| e.value).collect(),
-                    Err(e) => return Outcome::Failed { reason: format!("node {}: {e}", n.id) },
+                    Err(e) => return Outcome::Failed { reason: format!("node {}: {e}", n.id), before: run },
                 },
             };
             let named = outputs.into_iter().enumerate();

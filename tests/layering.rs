@@ -21,6 +21,8 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("indicatif", &["ulpian"]),
     ("comfy-table", &["ulpian"]),
     ("zip", &["ulpian"]),
+    ("signal-hook", &["ulpian"]),
+    ("rustix", &["ulpian-vendor-compare"]),
     ("core-math", &["ulpian-reference"]),
     // The judge's bounds are matrix products of magnitudes.
     ("ndarray", &["ulpian-reference", "ulpian-vendor-compare"]),

@@ -11,9 +11,11 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = serde_json::from_slice::<Hello>(&body);
         let Ok(reply) = serde_json::from_slice::<Reply>(&body) else { continue };
         let entries: Vec<Entry> = match reply.answer {
-            Answer::Ran { entries, .. } => entries.into_iter().map(|e| e.entry).collect(),
+            Answer::Ran { entries, .. } | Answer::Failed { entries, .. } => {
+                entries.into_iter().map(|e| e.entry).collect()
+            }
             Answer::Loaded { entries, .. } => entries.into_iter().map(|e| e.entry).collect(),
-            Answer::Unavailable { .. } | Answer::Failed { .. } => continue,
+            Answer::Unavailable { .. } => continue,
         };
         for entry in entries {
             if let Some(tensor) = entry.tensor(bytes) {

@@ -8,7 +8,7 @@ pub enum EvaluateError {
     Invalid(#[from] ulpian_spec::InferError),
     /// It would not fit.
     #[error(
-        "this evaluation would hold about {needed} bytes, more than the limit of {limit}; raise the limit or split the case"
+        "this evaluation would hold about {needed} bytes, more than the {limit} that one may; split the case, or make its tensors smaller"
     )]
     TooLarge {
         /// Estimated bytes.

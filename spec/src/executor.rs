@@ -115,7 +115,16 @@ pub enum Outcome {
     Failed {
         /// What happened, with the last words of the process.
         reason: String,
+        /// What it had returned before: the results of the nodes before the one that failed, where they came through.
+        before: Run,
     },
+}
+
+impl Outcome {
+    /// A failure before any result.
+    pub fn failed(reason: impl Into<String>) -> Outcome {
+        Outcome::Failed { reason: reason.into(), before: Run::default() }
+    }
 }
 
 /// Somebody who computes cases. The reference is none: it returns an [`Enclosure`](crate::Enclosure).

@@ -78,7 +78,7 @@ impl From<Error> for Outcome {
     fn from(error: Error) -> Outcome {
         match error {
             Error::Unavailable { reason, remedy } => Outcome::Unavailable { reason, remedy },
-            other => Outcome::Failed { reason: other.to_string() },
+            other => Outcome::failed(other.to_string()),
         }
     }
 }

@@ -16,7 +16,7 @@
 //! match pool.run(&"torch:cpu?mkldnn=off".parse()?, &case) {
 //!     Outcome::Ok(run) => println!("{} results", run.results.len()),
 //!     Outcome::Unavailable { reason, remedy } => println!("{reason}; {remedy}"),
-//!     Outcome::Failed { reason } => println!("{reason}"),
+//!     Outcome::Failed { reason, .. } => println!("{reason}"),
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -125,13 +125,13 @@ impl Pool {
     /// Runs a whole case. A crash, a hang and an exception cost this case only.
     pub fn run(&mut self, id: &ExecutorId, case: &Case) -> Outcome {
         if let Err(error) = Pool::check(id) {
-            return Outcome::Failed { reason: error.to_string() };
+            return Outcome::failed(error.to_string());
         }
         if id.family == "recorded" {
             return Recorded::new(&id.variant).run(case);
         }
         match self.compute(id, case) {
-            Ok(run) => Outcome::Ok(run),
+            Ok(outcome) => outcome,
             Err(error) => error.into(),
         }
     }
@@ -193,8 +193,9 @@ impl Pool {
         let path = std::path::absolute(path).map_err(|e| Error::system(path.display().to_string(), &e))?;
         let key = WorkerKey { family: "torch".to_owned(), env: Vec::new() };
         let ask = Ask::LoadPt { path: &path.to_string_lossy() };
-        let Answer::Loaded { file, entries } = self.ask(&key, ask, self.config.timeout)? else {
-            return Err(unexpected());
+        let (file, entries) = match self.ask(&key, ask, self.config.timeout)? {
+            Answer::Loaded { file, entries } => (file, entries),
+            other => return Err(other_than_asked(other)),
         };
         let parts: Vec<&protocol::Entry> = entries.iter().map(|e| &e.entry).collect();
         let tensors = self.exchange()?.receive(file.as_deref(), &parts).map_err(untrue)?;
@@ -205,10 +206,13 @@ impl Pool {
     #[doc(hidden)]
     pub fn misbehave(&mut self, family: &str, how: &str) -> Result<(), Error> {
         let key = WorkerKey { family: family.to_owned(), env: Vec::new() };
-        self.ask(&key, Ask::Misbehave { how }, self.config.timeout).map(drop)
+        match self.ask(&key, Ask::Misbehave { how }, self.config.timeout)? {
+            Answer::Ran { .. } => Ok(()),
+            other => Err(other_than_asked(other)),
+        }
     }
 
-    fn compute(&mut self, id: &ExecutorId, case: &Case) -> Result<Run, Error> {
+    fn compute(&mut self, id: &ExecutorId, case: &Case) -> Result<Outcome, Error> {
         let env = if id.family == "torch" { torch::environment(id)? } else { Vec::new() };
         let key = WorkerKey { family: id.family.clone(), env };
         let compiling = id.key("compile").is_some();
@@ -224,18 +228,35 @@ impl Pool {
         if let Some(file) = sent {
             let _ = std::fs::remove_file(file);
         }
-        let Answer::Ran { file, entries, seconds, notes } = answer? else { return Err(unexpected()) };
-        let parts: Vec<&protocol::Entry> = entries.iter().map(|e| &e.entry).collect();
-        let tensors = self.exchange()?.receive(file.as_deref(), &parts).map_err(untrue)?;
-        let names = entries.iter().map(|e| ValueRef::Node { node: e.at.0, output: e.at.1 });
-        let results: BTreeMap<_, _> = names.zip(tensors.into_iter().map(Arc::new)).collect();
+        let (file, entries, seconds, notes) = match answer? {
+            Answer::Ran { file, entries, seconds, notes } => (file, entries, seconds, notes),
+            Answer::Failed { node, r#type, message, file, entries } => {
+                let results = self.results(file.as_deref(), &entries)?;
+                let reason = Error::Exception { node, kind: r#type, message }.to_string();
+                return Ok(Outcome::Failed { reason, before: Run { results, ..Run::default() } });
+            }
+            other => return Err(other_than_asked(other)),
+        };
+        let results = self.results(file.as_deref(), &entries)?;
         if let Some(missing) = case.nodes.iter().enumerate().find_map(|(node, n)| {
             let at = ValueRef::Node { node, output: 0 };
             (!results.contains_key(&at)).then_some(&n.id)
         }) {
             return Err(untrue(format!("no result of node {missing}")));
         }
-        Ok(Run { results, seconds, notes })
+        Ok(Outcome::Ok(Run { results, seconds, notes }))
+    }
+
+    /// The results that a worker wrote, by what they are of.
+    fn results(
+        &mut self,
+        file: Option<&str>,
+        entries: &[protocol::ResultEntry],
+    ) -> Result<BTreeMap<ValueRef, Arc<HostTensor>>, Error> {
+        let parts: Vec<&protocol::Entry> = entries.iter().map(|e| &e.entry).collect();
+        let tensors = self.exchange()?.receive(file, &parts).map_err(untrue)?;
+        let names = entries.iter().map(|e| ValueRef::Node { node: e.at.0, output: e.at.1 });
+        Ok(names.zip(tensors.into_iter().map(Arc::new)).collect())
     }
 
     /// Asks a worker, starting it where needed. One that failed to answer is not asked again: the next request starts another.
@@ -246,9 +267,6 @@ impl Pool {
         let worker = self.workers.get_mut(key).ok_or_else(unexpected)?;
         match worker.ask(&request, timeout) {
             Ok(Answer::Unavailable { reason, remedy }) => Err(Error::Unavailable { reason, remedy }),
-            Ok(Answer::Failed { node, r#type, message }) => {
-                Err(Error::Exception { node, kind: r#type, message })
-            }
             Ok(answer) => Ok(answer),
             Err(error) => {
                 self.workers.remove(key);
@@ -332,6 +350,14 @@ impl Executor for Pooled<'_> {
 
     fn run(&mut self, case: &Case) -> Outcome {
         self.pool.run(&self.id, case)
+    }
+}
+
+/// What an answer that is not the one asked for means.
+fn other_than_asked(answer: Answer) -> Error {
+    match answer {
+        Answer::Failed { node, r#type, message, .. } => Error::Exception { node, kind: r#type, message },
+        _ => unexpected(),
     }
 }
 

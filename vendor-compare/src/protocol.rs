@@ -12,7 +12,7 @@ use ulpian_spec::tensor::elements_of;
 use ulpian_spec::{Case, DType, HostTensor, Op, Storage, ValueRef};
 
 /// The version of this protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// How every frame starts.
 pub const MAGIC: &[u8; 4] = b"ULPN";
 /// Longest body of a frame, in bytes.
@@ -185,6 +185,12 @@ pub enum Answer {
         r#type: String,
         /// Its text.
         message: String,
+        /// The file of the results before it, as in [`Answer::Ran`].
+        #[serde(default)]
+        file: Option<String>,
+        /// Each result before it.
+        #[serde(default)]
+        entries: Vec<ResultEntry>,
     },
 }
 

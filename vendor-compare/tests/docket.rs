@@ -37,7 +37,7 @@ fn every_docket_case_runs_in_pytorch() {
                 }
             }
             Outcome::Unavailable { reason, .. } => println!("{}: {reason}", case.name),
-            Outcome::Failed { reason } => panic!("{}: {reason}", case.name),
+            Outcome::Failed { reason, .. } => panic!("{}: {reason}", case.name),
         }
     }
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 #[cfg(unix)]
 use common::script;
 use common::{case, config, failed, fragile_pool, id, input, node, ok, search, unavailable};
-use ulpian_spec::ops::relu;
-use ulpian_spec::{Case, DType, HostTensor, Op, TensorType};
+use ulpian_spec::ops::{linear, relu};
+use ulpian_spec::{Case, DType, HostTensor, Op, Outcome, TensorType};
 use ulpian_vendor_compare::{Error, Pool};
 
 fn small() -> Case {
@@ -52,6 +52,26 @@ fn what_libraries_print_does_not_disturb() {
     let mut pool = fragile_pool();
     pool.misbehave(FAMILY, "print").unwrap();
     works(&mut pool);
+}
+
+#[test]
+fn an_op_that_fails_keeps_the_results_before_it() {
+    let ty = vec![TensorType::new(DType::F32, [2])];
+    // No case that can be read asks for this: the weight has three columns.
+    let fails = linear::Linear { input: node(0), weight: input(1), bias: None };
+    let case = case(
+        &[HostTensor::f32(&[2], &[-1.0, 2.0]), HostTensor::f32(&[2, 3], &[1.0; 6])],
+        vec![
+            (Op::Relu(relu::Relu { input: input(0) }), ty.clone()),
+            (Op::Linear(fails), ty.clone()),
+            (Op::Relu(relu::Relu { input: node(1) }), ty),
+        ],
+    );
+    let mut pool = Pool::new(config());
+    let Outcome::Failed { reason, before } = pool.run(&id("torch:cpu"), &case) else { panic!("it fails") };
+    assert!(reason.starts_with("node n1: RuntimeError"), "{reason}");
+    assert_eq!(before.results.keys().collect::<Vec<_>>(), [&node(0)]);
+    assert_eq!(before.results[&node(0)].to_f64_vec(), [0.0, 2.0]);
 }
 
 #[test]

@@ -98,7 +98,7 @@ def run(nodes, inputs):
         except Unavailable:
             raise
         except Exception as error:
-            raise NodeFailed(node["id"]) from error
+            raise NodeFailed(node["id"], results) from error
         results.append(outputs)
         total += seconds
     return results, total, []

@@ -13,7 +13,7 @@ import mmap
 import os
 import struct
 
-VERSION = 1
+VERSION = 2
 MAGIC = b"ULPN"
 MAX_BODY = 1 << 30
 
@@ -35,11 +35,12 @@ class Unavailable(Exception):
 
 
 class NodeFailed(Exception):
-    """A node raised an exception, which is the cause of this one."""
+    """A node raised an exception, which is the cause of this one. `results` are those of the nodes before it."""
 
-    def __init__(self, node):
+    def __init__(self, node, results):
         super().__init__(node)
         self.node = node
+        self.results = results
 
 
 def read_frame(stream):

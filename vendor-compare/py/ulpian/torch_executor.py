@@ -58,6 +58,19 @@ def _call(node, inputs, results, by_row=False):
     return run_rows(node, args) if by_row else OPS[node["op"]](**args)
 
 
+def _dense(results):
+    """The same, dense and on the CPU."""
+    return [[tensor.detach().cpu().contiguous() for tensor in outputs] for outputs in results]
+
+
+def _salvaged(results):
+    """As `_dense`; nothing where the device gives nothing back after an error."""
+    try:
+        return _dense(results)
+    except Exception:
+        return []
+
+
 def evaluate(nodes, inputs, by_row):
     """The results of every node, in order."""
     results = []
@@ -67,7 +80,7 @@ def evaluate(nodes, inputs, by_row):
         except Unavailable:
             raise
         except Exception as error:
-            raise NodeFailed(node["id"]) from error
+            raise NodeFailed(node["id"], _salvaged(results)) from error
     return results
 
 
@@ -201,7 +214,7 @@ def run(device, keys, nodes, inputs, seed):
         if device == "cuda":
             torch.cuda.synchronize()
         seconds = None if compiling else time.perf_counter() - start
-        results = [[tensor.detach().cpu().contiguous() for tensor in outputs] for outputs in results]
+        results = _dense(results)
     return results, seconds, notes
 
 

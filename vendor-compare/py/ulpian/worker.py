@@ -89,6 +89,16 @@ def _hello(family):
     return hello
 
 
+def _written(request, results):
+    """The file of a case's results, and the entries that tell which is where."""
+    flat = [tensor for outputs in results for tensor in outputs]
+    path, entries = protocol.write_tensors(flat, request["results"], f"{request['id']}.out")
+    names = [[node, output] for node, outputs in enumerate(results) for output in range(len(outputs))]
+    for name, entry in zip(names, entries):
+        entry["at"] = name
+    return path, entries
+
+
 def _run(family, request):
     blob = protocol.Blob(request["tensors"]["file"]) if request["tensors"]["file"] else None
     entries = request["tensors"]["entries"]
@@ -103,12 +113,8 @@ def _run(family, request):
 
         inputs = [(blob or _EMPTY).numpy(entry) for entry in entries]
         results, seconds, notes = ort_executor.run(request["nodes"], inputs)
-    flat = [tensor for outputs in results for tensor in outputs]
-    path, written = protocol.write_tensors(flat, request["results"], f"{request['id']}.out")
-    names = [[node, output] for node, outputs in enumerate(results) for output in range(len(outputs))]
-    for name, entry in zip(names, written):
-        entry["at"] = name
-    return {"answer": "ran", "file": path, "entries": written, "seconds": seconds, "notes": notes}
+    path, entries = _written(request, results)
+    return {"answer": "ran", "file": path, "entries": entries, "seconds": seconds, "notes": notes}
 
 
 def _load_pt(request):
@@ -164,7 +170,12 @@ def _answer(family, request, answers):
         return {"answer": "unavailable", "reason": error.reason, "remedy": error.remedy}
     except NodeFailed as error:
         cause = error.__cause__
-        return {"answer": "failed", "node": error.node, "type": type(cause).__name__, "message": str(cause)}
+        try:
+            path, before = _written(request, error.results)
+        except OSError:
+            path, before = None, []
+        what = {"node": error.node, "type": type(cause).__name__, "message": str(cause)}
+        return {"answer": "failed", **what, "file": path, "entries": before}
     except Exception as error:
         traceback.print_exc()
         return {"answer": "failed", "node": None, "type": type(error).__name__, "message": str(error)}

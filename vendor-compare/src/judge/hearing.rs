@@ -94,19 +94,23 @@ impl Hearing {
         })
     }
 
-    /// Hears a party. An unavailable or failed one is listed and judged nowhere. Every party is to be heard before the first
+    /// Hears a party. An unavailable one is listed and judged nowhere, one that failed at the nodes before. Every party is to be heard before the first
     /// call of [`Hearing::wants`]: hearing one more opens every question anew, and only answers are kept.
     pub fn hear(&mut self, executor: ExecutorId, outcome: Outcome) {
-        let (status, reason, heard) = match outcome {
+        let (mut status, mut reason, run) = match outcome {
             Outcome::Unavailable { reason, remedy } => ("unavailable", Some(join(&reason, &remedy)), None),
-            Outcome::Failed { reason } => ("failed", Some(reason), None),
-            Outcome::Ok(run) => {
-                match local::hear(&self.case, &run, &self.chain, &mut self.truths, &self.settings) {
-                    Ok(heard) => ("ok", None, Some(heard)),
-                    Err(why) => ("failed", Some(format!("it cannot be judged: {why}")), None),
-                }
+            Outcome::Failed { reason, before } => {
+                ("failed", Some(reason), (!before.results.is_empty()).then_some(before))
             }
+            Outcome::Ok(run) => ("ok", None, Some(run)),
         };
+        let heard =
+            run.map(|run| local::hear(&self.case, &run, &self.chain, &mut self.truths, &self.settings));
+        let heard = heard.transpose().unwrap_or_else(|why| {
+            status = "failed";
+            reason.get_or_insert_with(|| format!("it cannot be judged: {why}"));
+            None
+        });
         let standings = heard.as_ref().map_or_else(Vec::new, |heard| {
             (0..self.case.nodes.len()).map(|node| standing::of_node(&self.case, heard, node)).collect()
         });
@@ -151,7 +155,7 @@ impl Hearing {
         let run = match outcome {
             Outcome::Ok(run) => Ok(run),
             Outcome::Unavailable { reason, remedy } => Err(join(&reason, &remedy)),
-            Outcome::Failed { reason } => Err(reason),
+            Outcome::Failed { reason, .. } => Err(reason),
         };
         let Some(matters) = &self.matters else { return };
         let found = matters
@@ -244,6 +248,9 @@ impl Hearing {
         let at = &heard.nodes[node];
         if !at.op.as_ref().is_some_and(|other| same_inputs(op, other)) {
             return None;
+        }
+        if let Some(reason) = party.reason.as_ref().filter(|_| at.results.iter().all(Option::is_none)) {
+            return Some((Err(reason.clone()), node));
         }
         let results = at
             .results

@@ -373,7 +373,7 @@ fn negligible(view: &View<'_>) -> Finding {
 
 fn doubtful(view: &View<'_>) -> Finding {
     let because = format!(
-        "{}'s {} may or may not be within the bound: the truth's own radius leaves {} elements open; raise the precision limit",
+        "{}'s {} may or may not be within the bound: the truth's own radius leaves {} elements open; a case of fewer terms or of smaller magnitudes narrows it",
         view.id,
         view.name(),
         view.measured().map_or(0, |m| m.doubtful)

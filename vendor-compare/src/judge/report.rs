@@ -26,18 +26,17 @@ pub(super) fn verdict(
     let of_parties: Vec<(usize, Finding)> = findings
         .iter()
         .enumerate()
-        .filter_map(|(p, found)| Some((p, of_party(case, &parties[p], found.as_ref()?))))
+        .filter_map(|(p, found)| Some((p, of_party(case, &parties[p], found.as_ref()?)?)))
         .collect();
     let overall = match gravest(of_parties.iter().map(|(_, f)| f)) {
         None => nobody_heard(parties),
         Some((i, finding)) => {
             let (p, _) = of_parties[i];
             let mut because = finding.because.clone();
-            if finding.weight() == Cause::Agree && of_parties.len() > 1 {
-                because = format!(
-                    "{} executors return the correctly rounded value of every element",
-                    of_parties.len()
-                );
+            let to_the_end = of_parties.iter().filter(|(p, _)| parties[*p].reason.is_none()).count();
+            if finding.weight() == Cause::Agree && to_the_end > 1 {
+                because =
+                    format!("{to_the_end} executors return the correctly rounded value of every element");
             }
             if matches!(finding.weight(), Cause::Rounding | Cause::Conditioning)
                 && let Some(comparison) = compare(parties, matters, p, finding)
@@ -75,9 +74,20 @@ pub(super) fn verdict(
     verdict
 }
 
-/// One finding for a party: its gravest. Where every node is exact and the exact chain is still missed, rounding op by op is
-/// what separates them.
-fn of_party(case: &Case, party: &Party, findings: &[Finding]) -> Finding {
+/// One finding for a party: its gravest; for one that failed, of the nodes before, `None` where there are none.
+fn of_party(case: &Case, party: &Party, findings: &[Finding]) -> Option<Finding> {
+    if party.reason.is_none() {
+        return Some(of_results(case, party, findings));
+    }
+    let heard = party.heard.as_ref()?;
+    let failed = heard.nodes.iter().position(|at| at.results.iter().all(Option::is_none))?;
+    let (_, worst) = gravest(findings.iter())?;
+    let because = format!("{}; at node {} it failed", worst.because, case.nodes[failed].id);
+    Some(Finding { because, ..worst.clone() })
+}
+
+/// Where every node is exact and the exact chain is still missed, rounding op by op is what separates them.
+fn of_results(case: &Case, party: &Party, findings: &[Finding]) -> Finding {
     let Some((_, worst)) = gravest(findings.iter()) else {
         return Finding {
             cause: Cause::Inconclusive,
@@ -192,10 +202,13 @@ fn executor_at(party: &Party, node: usize, output: usize) -> ExecutorAtNode {
     let Some(heard) = &party.heard else { return row };
     let at = &heard.nodes[node];
     let Some(got) = &at.results[output] else {
-        row.status = "missing".to_owned();
-        row.reason = Some("it ran, and this result was not observed".to_owned());
+        if row.reason.is_none() {
+            row.status = "missing".to_owned();
+            row.reason = Some("it ran, and this result was not observed".to_owned());
+        }
         return row;
     };
+    (row.status, row.reason) = ("ok".to_owned(), None);
     if let (Some(m), Some(local)) = (&at.measured[output], &at.local) {
         row.class_mismatches = Some(m.class_mismatches);
         row.local = m.distance(got, &local.truth[output]);

@@ -86,7 +86,7 @@ pub(crate) fn unavailable(outcome: Outcome) -> (String, String) {
 #[track_caller]
 pub(crate) fn failed(outcome: Outcome) -> String {
     match outcome {
-        Outcome::Failed { reason } => reason,
+        Outcome::Failed { reason, .. } => reason,
         other => panic!("{other:?}"),
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ulpian_spec::verdict::Cause;
-use ulpian_spec::{HostTensor, Outcome, Run, Storage};
+use ulpian_spec::{HostTensor, Outcome, Run, Storage, ValueRef};
 
-use crate::parties::{case, f32s, first, hear, ideal, one_of_each, returns, tensor};
+use crate::parties::{case, f32s, first, hear, ideal, of, one_of_each, returns, tensor};
 
 #[test]
 fn the_correctly_rounded_value_is_never_blamed() {
@@ -102,12 +102,41 @@ fn integers_that_differ_are_a_defect() {
 fn nobody_heard_is_inconclusive() {
     let (_, case) = one_of_each().remove(0);
     let gone = |reason: &str| Outcome::Unavailable { reason: reason.into(), remedy: "install it".into() };
-    let verdict = hear(
-        &case,
-        vec![("torch:cpu", gone("no torch")), ("ort:cpu", Outcome::Failed { reason: "crash".into() })],
-    );
+    let verdict = hear(&case, vec![("torch:cpu", gone("no torch")), ("ort:cpu", Outcome::failed("crash"))]);
     assert_eq!(verdict.verdict.cause, Cause::Inconclusive);
     assert!(verdict.verdict.because.contains("no torch"));
     assert!(verdict.executors.is_empty());
     assert_eq!(verdict.nodes[0].executors[1].status, "failed");
+}
+
+#[test]
+fn what_came_before_a_failure_is_judged() {
+    let case = case(&format!(
+        r#"[{{"id": "a", "op": "relu", "args": {{"input": {}}}}},
+            {{"id": "b", "op": "mul", "args": {{"input": "%a", "other": 3}}}},
+            {{"id": "c", "op": "softmax", "args": {{"input": "%b", "dim": 0}}}}]"#,
+        f32s(&[2], &[-1.0, 2.0])
+    ));
+    let whole = ideal(&case);
+    let until = |first: &[f32], nodes: usize| {
+        let mut before = whole.clone();
+        before.results.retain(|at, _| matches!(at, ValueRef::Node { node, .. } if *node < nodes));
+        before.results.extend(returns(&[2], first).results);
+        Outcome::Failed { reason: "node b: RuntimeError: no kernel".into(), before }
+    };
+    let verdict =
+        hear(&case, vec![("torch:cpu", until(&[0.0, 2.0], 1)), ("ort:cpu", Outcome::Ok(whole.clone()))]);
+    let rows: Vec<Vec<&str>> =
+        verdict.nodes.iter().map(|n| n.executors.iter().map(|e| e.status.as_str()).collect()).collect();
+    assert_eq!(rows, [["ok", "ok"], ["failed", "ok"], ["failed", "ok"]]);
+    assert_eq!(verdict.nodes[0].executors[0].local.as_ref().expect("it is measured").max_ulp, 0.0);
+    assert!(verdict.nodes[1].executors[0].reason.as_deref().is_some_and(|r| r.contains("no kernel")));
+    let own = of(&verdict, "torch:cpu");
+    assert_eq!(own.cause, Cause::Agree);
+    assert!(own.because.ends_with("at node b it failed"), "{}", own.because);
+    assert!(!verdict.verdict.cause.is_fault());
+
+    let verdict = hear(&case, vec![("torch:cpu", until(&[0.0, 5.0], 1)), ("ort:cpu", Outcome::Ok(whole))]);
+    assert_eq!(verdict.verdict.cause, Cause::Defect);
+    assert_eq!(verdict.verdict.at.as_ref().map(|at| at.node.as_str()), Some("a"));
 }
