@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, TensorView};
 
-use crate::{DType, HostTensor, Storage};
+use crate::case::SafetensorsSource;
+use crate::{DType, HostTensor};
 
 /// Every tensor of the file, by name. Offsets, lengths and shapes are checked against the file's real size.
 ///
@@ -50,21 +51,9 @@ fn is_inherited_pipe(_: &Path, _: std::fs::FileType) -> bool {
 /// # Errors
 /// As [`read`].
 pub fn from_bytes(bytes: &[u8]) -> Result<BTreeMap<String, HostTensor>, String> {
-    let file = SafeTensors::deserialize(bytes).map_err(|e| format!("not a safetensors file: {e}"))?;
-    let mut tensors = BTreeMap::new();
-    for (name, view) in file.iter() {
-        let dtype = dtype_of(view.dtype()).ok_or_else(|| {
-            format!("tensor `{name}` is of element type {}, which no op here takes", view.dtype())
-        })?;
-        if dtype == DType::Bool && view.data().iter().any(|&b| b > 1) {
-            return Err(format!("tensor `{name}` is bool and holds a byte that is neither 0 nor 1"));
-        }
-        let storage = Storage::from_le_bytes(dtype, view.data());
-        let tensor = HostTensor::new(view.shape(), storage)
-            .ok_or_else(|| format!("tensor `{name}`: the data does not fill shape {:?}", view.shape()))?;
-        tensors.insert(name.to_owned(), tensor);
-    }
-    Ok(tensors)
+    let mut source = SafetensorsSource::new(io::Cursor::new(bytes))?;
+    let names = source.names();
+    names.into_iter().map(|name| source.read(&name, usize::MAX).map(|tensor| (name, tensor))).collect()
 }
 
 /// Writes the tensors to `path`.
@@ -89,7 +78,8 @@ pub fn write<'a>(
     })
 }
 
-fn dtype_of(dtype: Dtype) -> Option<DType> {
+/// The dtype of this name in a safetensors file; `None` where no op here takes it.
+pub(crate) fn dtype_of(dtype: Dtype) -> Option<DType> {
     Some(match dtype {
         Dtype::F64 => DType::F64,
         Dtype::F32 => DType::F32,
@@ -105,7 +95,8 @@ fn dtype_of(dtype: Dtype) -> Option<DType> {
     })
 }
 
-fn to_file(dtype: DType) -> Dtype {
+/// The dtype's name in a safetensors file.
+pub(crate) fn to_file(dtype: DType) -> Dtype {
     match dtype {
         DType::F64 => Dtype::F64,
         DType::F32 => Dtype::F32,
@@ -123,6 +114,7 @@ fn to_file(dtype: DType) -> Dtype {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Storage;
 
     #[test]
     fn what_is_written_is_read_back() {

@@ -7,7 +7,6 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use half::{bf16, f16};
-use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use serde_json::value::RawValue;
 
@@ -15,7 +14,7 @@ use super::json;
 use super::number::{parse_float, parse_integer, shorten};
 use crate::ops::args::dtype as dtype_of_name;
 use crate::tensor::elements_of;
-use crate::{DType, HostTensor, Storage};
+use crate::{DType, HostTensor, Storage, tensors_file};
 
 /// Most dimensions of a tensor.
 pub(crate) const MAX_DIMENSIONS: usize = 64;
@@ -133,14 +132,16 @@ impl<R: Read + Seek> SafetensorsSource<R> {
         names.sort_unstable();
         names
     }
-}
 
-impl<R: Read + Seek> TensorSource for SafetensorsSource<R> {
-    fn tensor(&mut self, name: &str, max_elements: usize) -> Result<Arc<HostTensor>, String> {
+    /// One tensor, of at most `max_elements` elements.
+    ///
+    /// # Errors
+    /// Where there is none, or it is not of a dtype, shape and content that ops here take.
+    pub fn read(&mut self, name: &str, max_elements: usize) -> Result<HostTensor, String> {
         let Some(info) = self.header.info(name) else {
             return Err(unknown_tensor(name, self.names().iter().map(String::as_str)));
         };
-        let dtype = from_safetensors(info.dtype).ok_or_else(|| {
+        let dtype = tensors_file::dtype_of(info.dtype).ok_or_else(|| {
             format!("tensor `{}` has dtype {}, which no op here takes", shorten(name), info.dtype)
         })?;
         check_shape(&info.shape, max_elements).map_err(|e| format!("tensor `{}`: {e}", shorten(name)))?;
@@ -155,9 +156,14 @@ impl<R: Read + Seek> TensorSource for SafetensorsSource<R> {
                 shorten(name)
             ));
         }
-        let tensor = HostTensor::new(info.shape.clone(), Storage::from_le_bytes(dtype, &bytes))
-            .ok_or_else(|| format!("tensor `{}`: its length is not its shape's", shorten(name)))?;
-        Ok(Arc::new(tensor))
+        HostTensor::new(info.shape.clone(), Storage::from_le_bytes(dtype, &bytes))
+            .ok_or_else(|| format!("tensor `{}`: its length is not its shape's", shorten(name)))
+    }
+}
+
+impl<R: Read + Seek> TensorSource for SafetensorsSource<R> {
+    fn tensor(&mut self, name: &str, max_elements: usize) -> Result<Arc<HostTensor>, String> {
+        self.read(name, max_elements).map(Arc::new)
     }
 }
 
@@ -184,38 +190,6 @@ pub(crate) fn check_shape(shape: &[usize], max_elements: usize) -> Result<(), St
         }
         Some(n) if n <= max_elements => Ok(()),
         _ => Err(format!("a tensor of shape {shape:?} has more elements than the limit of {max_elements}")),
-    }
-}
-
-fn from_safetensors(dtype: Dtype) -> Option<DType> {
-    Some(match dtype {
-        Dtype::F64 => DType::F64,
-        Dtype::F32 => DType::F32,
-        Dtype::F16 => DType::F16,
-        Dtype::BF16 => DType::BF16,
-        Dtype::I64 => DType::I64,
-        Dtype::I32 => DType::I32,
-        Dtype::I16 => DType::I16,
-        Dtype::I8 => DType::I8,
-        Dtype::U8 => DType::U8,
-        Dtype::BOOL => DType::Bool,
-        _ => return None,
-    })
-}
-
-/// The dtype's name in a safetensors file.
-pub(crate) fn to_safetensors(dtype: DType) -> Dtype {
-    match dtype {
-        DType::F64 => Dtype::F64,
-        DType::F32 => Dtype::F32,
-        DType::F16 => Dtype::F16,
-        DType::BF16 => Dtype::BF16,
-        DType::I64 => Dtype::I64,
-        DType::I32 => Dtype::I32,
-        DType::I16 => Dtype::I16,
-        DType::I8 => Dtype::I8,
-        DType::U8 => Dtype::U8,
-        DType::Bool => Dtype::BOOL,
     }
 }
 

@@ -9,9 +9,9 @@ use safetensors::tensor::{Dtype, View};
 use serde_json::{Map, Value};
 
 use super::number::element_text;
-use super::tensors::to_safetensors;
 use super::{CASE_FORMAT, Case, ValueRef};
 use crate::ops::args::ArgWriter;
+use crate::tensors_file;
 use crate::{CaseError, HostTensor};
 
 /// Most elements of an observed tensor that is put into the JSON where nothing says where it belongs.
@@ -174,7 +174,7 @@ struct Bytes<'t>(&'t HostTensor);
 
 impl View for Bytes<'_> {
     fn dtype(&self) -> Dtype {
-        to_safetensors(self.0.dtype())
+        tensors_file::to_file(self.0.dtype())
     }
 
     fn shape(&self) -> &[usize] {
