@@ -1,4 +1,4 @@
-//! C = fl(A B) in float64 for float32 A and B, rounded in an unspecified order: the fast half of a certified product.
+//! C = fl(A B) in float64, rounded in an unspecified order: the fast half of a certified product.
 //!
 //! Method: the blocked product of Goto and van de Geijn (ACM TOMS 34 (2008), article 12). A band of A is packed into panels
 //! of [`MR`] rows, blocks of B into panels of `NR` = [`NV`] vectors of columns, and a register tile of [`MR`] x `NR` sums is
@@ -7,10 +7,14 @@
 //!
 //! Error: none here but float64's additions. Products of two float32 are exact in float64 (48 bits, 2^-298 to 2^256), so with
 //! or without FMA every element is a sum of K exact terms in some order, padding zeros apart, and
-//! |C - AB| <= gamma_{K-1} |A||B| with u = 2^-53 (Higham, Accuracy and Stability of Numerical Algorithms, 4.2).
+//! |C - AB| <= gamma_{K-1} |A||B| with u = 2^-53 (Higham, Accuracy and Stability of Numerical Algorithms, 4.2). Products of
+//! float64 round as well; by the blocks of terms no term goes through more than [`roundings`], so gamma of that holds for any A and B
+//! whose products stay within float64's normal range.
 //!
 //! Limit: 2 M N K operations at 16 a cycle (two 256-bit FMA units); the tile needs 8 loads
 //! for 12 FMA and 15 of 16 registers (4 rows by 3 vectors need all 16, and LLVM spills one).
+
+use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -91,21 +95,29 @@ impl<E: Element> Columns for Matrix<'_, E> {
     }
 }
 
-/// c (m x n, row-major) = rows `i0..i0 + m` of `a` times `b`, over `k` terms.
-pub(super) fn multiply(
-    a: Matrix<'_, f32>,
-    i0: usize,
-    m: usize,
+/// The most roundings that a term of a sum of `k` goes through: its product's, those within its block, and one per block.
+pub(super) fn roundings(k: usize) -> f64 {
+    (1 + KC.min(k) + k.div_ceil(KC)) as f64
+}
+
+/// c (row-major) = `rows` of `a` times the `n` columns of `b`, over `k` terms. `map(i, x)` stands for every element x of row i of `a`;
+/// it must be `#[inline(always)]`.
+pub(super) fn multiply<E: Element>(
+    a: Matrix<'_, E>,
+    map: impl Fn(usize, f64) -> f64,
+    rows: Range<usize>,
     n: usize,
     k: usize,
     b: &impl Columns,
     c: &mut [f64],
 ) {
-    Arch::new().dispatch(Product { a, i0, m, n, k, b, c });
+    let (i0, m) = (rows.start, rows.len());
+    Arch::new().dispatch(Product { a, map, i0, m, n, k, b, c });
 }
 
-struct Product<'a, 'c, B> {
-    a: Matrix<'a, f32>,
+struct Product<'a, 'c, E, F, B> {
+    a: Matrix<'a, E>,
+    map: F,
     i0: usize,
     m: usize,
     n: usize,
@@ -114,12 +126,12 @@ struct Product<'a, 'c, B> {
     c: &'c mut [f64],
 }
 
-impl<B: Columns> WithSimd for Product<'_, '_, B> {
+impl<E: Element, F: Fn(usize, f64) -> f64, B: Columns> WithSimd for Product<'_, '_, E, F, B> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Product { a, i0, m, n, k, b, c } = self;
+        let Product { a, map, i0, m, n, k, b, c } = self;
         if k == 0 {
             c.fill(0.0);
             return;
@@ -127,7 +139,7 @@ impl<B: Columns> WithSimd for Product<'_, '_, B> {
         let nr = NV * S::F64_LANES;
         let nc = NC.div_ceil(nr).min(n.div_ceil(nr)) * nr;
         let m_panels = m.div_ceil(MR);
-        let packed_a = pack_rows(a, i0, m, k);
+        let packed_a = pack_rows(a, map, i0, m, k);
         let mut packed_b = vec![0.0; nc * KC.min(k)];
         for jc in (0..n).step_by(nc) {
             let columns = nc.min(n - jc);
@@ -157,7 +169,13 @@ impl<B: Columns> WithSimd for Product<'_, '_, B> {
 
 /// The rows in float64, block of terms by block of terms, panel of rows by panel of rows, term by term.
 #[inline(always)]
-fn pack_rows(a: Matrix<'_, f32>, i0: usize, m: usize, k: usize) -> Vec<f64> {
+fn pack_rows<E: Element>(
+    a: Matrix<'_, E>,
+    map: impl Fn(usize, f64) -> f64,
+    i0: usize,
+    m: usize,
+    k: usize,
+) -> Vec<f64> {
     let m_panels = m.div_ceil(MR);
     let mut packed = vec![0.0; m_panels * MR * k];
     for pc in (0..k).step_by(KC) {
@@ -165,15 +183,16 @@ fn pack_rows(a: Matrix<'_, f32>, i0: usize, m: usize, k: usize) -> Vec<f64> {
         let block = &mut packed[pc * m_panels * MR..][..kc * m_panels * MR];
         for (ip, panel) in block.chunks_exact_mut(kc * MR).enumerate() {
             for r in 0..MR.min(m - ip * MR) {
-                let start = (i0 + ip * MR + r) * a.row_stride + pc * a.col_stride;
+                let i = i0 + ip * MR + r;
+                let start = i * a.row_stride + pc * a.col_stride;
                 if a.col_stride == 1 {
                     for (to, &x) in panel[r..].iter_mut().step_by(MR).zip(&a.data[start..][..kc]) {
-                        *to = x.wide();
+                        *to = map(i, x.wide());
                     }
                 } else {
                     let from = a.data[start..].iter().step_by(a.col_stride.max(1)).take(kc);
                     for (to, &x) in panel[r..].iter_mut().step_by(MR).zip(from) {
-                        *to = x.wide();
+                        *to = map(i, x.wide());
                     }
                 }
             }

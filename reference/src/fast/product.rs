@@ -189,7 +189,16 @@ pub(super) fn certify<T: Narrow, B: Operand>(p: &Problem<'_, B>, out: Out<'_, T>
         .flat_map_iter(|(t, ((center, radius), value))| {
             let first = t * band;
             let rows = center.len() / p.columns;
-            multiply(p.a, first, rows, p.columns, p.terms, p.b, center);
+            multiply(
+                p.a,
+                #[inline(always)]
+                |_, x| x,
+                first..first + rows,
+                p.columns,
+                p.terms,
+                p.b,
+                center,
+            );
             let mut pending = Vec::new();
             let mut sums = vec![0.0; p.columns];
             let lines = center.chunks_exact_mut(p.columns).zip(radius.chunks_exact_mut(p.columns));
