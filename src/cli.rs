@@ -70,6 +70,8 @@ pub(crate) enum Command {
     /// Make a case from tensor files and arguments
     #[command(after_help = PACK_EXAMPLES)]
     Pack(Pack),
+    /// Make inputs for mined patterns that look like those of real models
+    Generate(Generate),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Print the manual page, or write one a command
@@ -181,6 +183,65 @@ pub(crate) struct Pack {
     pub(crate) args: Vec<String>,
     #[command(flatten)]
     pub(crate) python: Python,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Generate {
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    /// Inputs in all, spread evenly over the patterns
+    #[arg(long, value_name = "N")]
+    pub(crate) count: usize,
+    /// Folder for the cases, made where needed
+    #[arg(long, value_name = "DIR", required_unless_present = "check")]
+    pub(crate) out: Option<PathBuf>,
+    /// Run every input on this executor, and count what it accepts
+    #[arg(long, value_name = "E")]
+    pub(crate) check: Option<String>,
+    /// Seconds that the executor of --check may take for one input
+    #[arg(long, value_name = "S", default_value_t = 300.0, value_parser = seconds)]
+    pub(crate) timeout: f64,
+    #[command(flatten)]
+    pub(crate) python: Python,
+}
+
+/// What inputs are made from, and how.
+#[derive(Debug, Args)]
+pub(crate) struct Inputs {
+    /// A pattern file, as `ulpian mine` writes it
+    #[arg(long, value_name = "FILE", required_unless_present = "single_op")]
+    pub(crate) patterns: Option<PathBuf>,
+    /// Feature files, or folders that are searched for them, as `ulpian trace` writes them
+    #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
+    pub(crate) features: Vec<PathBuf>,
+    /// How a tensor's values are drawn
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = ValuesKind::Range)]
+    pub(crate) values: ValuesKind,
+    /// Test every op alone: the ops of the patterns, or every recorded one
+    #[arg(long)]
+    pub(crate) single_op: bool,
+    /// Make inputs the way other methods do, valid or not, to compare how many are valid
+    #[arg(long, value_name = "WAY", value_enum)]
+    pub(crate) baseline: Option<BaselineKind>,
+    /// Pass over recorded calls with a larger tensor
+    #[arg(long, value_name = "N", default_value_t = 1 << 24)]
+    pub(crate) max_elements: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ValuesKind {
+    /// Uniformly within the recorded range
+    Range,
+    /// After the recorded quantiles and share of zeros
+    Sketch,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum BaselineKind {
+    /// Shapes, dtypes, values and literals at random
+    Uniform,
+    /// Recorded calls with dtypes and literals changed at random
+    Mutate,
 }
 
 #[derive(Debug, Args)]

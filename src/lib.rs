@@ -27,16 +27,18 @@
 //! ```
 //!
 //! The parts are crates of their own, re-exported here: [`spec`] has the nouns, [`reference`](mod@reference) the certified
-//! truth and the replays, [`vendor_compare`] PyTorch, ONNX Runtime and the judge. This crate joins them, and is the command
+//! truth and the replays, [`vendor_compare`] PyTorch, ONNX Runtime and the judge, [`mining`] patterns and inputs of real models. This crate joins them, and is the command
 //! line.
 
 pub mod executors;
+pub mod generation;
 pub mod import;
 pub mod pack;
 pub mod pipeline;
 pub mod records;
 
 pub use executors::Executors;
+pub use ulpian_mining as mining;
 pub use ulpian_reference as reference;
 pub use ulpian_spec as spec;
 pub use ulpian_vendor_compare as vendor_compare;

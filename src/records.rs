@@ -1,5 +1,7 @@
-//! The machine output of `doctor` and `pack`, one object a line; that of `truth` and `judge` is in
+//! The machine output of `doctor`, `pack` and `generate`, one object a line; that of `truth` and `judge` is in
 //! [`spec::verdict`](crate::spec::verdict).
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -44,4 +46,57 @@ pub struct Finding {
     /// How to get it, where it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+}
+
+/// A line of `generate --json`: one input.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GeneratedInput {
+    /// The case's name.
+    pub case: String,
+    /// The pattern's id.
+    pub pattern: usize,
+    /// Its file, where it was written.
+    pub file: Option<String>,
+    /// PyTorch's rules take every call of it.
+    pub valid: bool,
+    /// The executor of `--check` ran it; absent where none was asked.
+    pub accepted: Option<bool>,
+    /// Why it is not valid, or was not accepted.
+    pub why: Option<String>,
+}
+
+/// A pattern without inputs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnfitPattern {
+    /// Its id.
+    pub pattern: usize,
+    /// Its labels.
+    pub nodes: Vec<String>,
+    /// What no recorded call fits.
+    pub why: String,
+}
+
+/// The last line of `generate --json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerateSummary {
+    /// Inputs that were asked for.
+    pub inputs: usize,
+    /// Of these, the valid ones.
+    pub valid: usize,
+    /// Of the valid ones, those that the executor of `--check` ran; absent where none was asked.
+    pub accepted: Option<usize>,
+    /// Patterns that inputs were generated for.
+    pub patterns: usize,
+    /// Patterns that no recorded calls fit.
+    pub unfit: Vec<UnfitPattern>,
+    /// Recorded calls that were drawn from.
+    pub calls: usize,
+    /// Recorded calls that were left out: reasons and how many.
+    pub left_out: BTreeMap<String, usize>,
+    /// (good, all) inputs by op for patterns of one node, by number of nodes for others; good is accepted, or valid where no
+    /// executor was asked.
+    pub by_op: BTreeMap<String, (usize, usize)>,
 }

@@ -1,6 +1,7 @@
 //! All printing: results on standard output, progress and notes on standard error.
 
 pub(crate) mod doctor;
+pub(crate) mod generated;
 pub(crate) mod junit;
 pub(crate) mod progress;
 pub(crate) mod table;

@@ -61,7 +61,7 @@ fn figures(verdict: &CaseVerdict) -> Table {
 }
 
 /// A table without rules, two blanks between columns.
-fn compact(header: &[&str]) -> Table {
+pub(super) fn compact(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     let cells = header.iter().map(|text| {
@@ -73,7 +73,7 @@ fn compact(header: &[&str]) -> Table {
     table
 }
 
-fn number(text: Option<String>) -> Cell {
+pub(super) fn number(text: Option<String>) -> Cell {
     Cell::new(text.unwrap_or_else(|| "-".to_owned())).set_alignment(CellAlignment::Right)
 }
 
@@ -217,7 +217,7 @@ impl Summary {
     }
 }
 
-fn plural(n: usize, word: &str) -> String {
+pub(super) fn plural(n: usize, word: &str) -> String {
     if n == 1 { word.to_owned() } else { format!("{word}s") }
 }
 

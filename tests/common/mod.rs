@@ -42,6 +42,18 @@ pub(crate) fn run(args: &[&str]) -> Said {
     said(ulpian(args))
 }
 
+/// As [`run`], with the Python that the tests were given.
+pub(crate) fn run_with_python(args: &[&str]) -> Said {
+    let mut command = ulpian(args);
+    for name in ["ULPIAN_PYTHON", "ULPIAN_MANAGED_PYTHON"] {
+        match std::env::var_os(name) {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    said(command)
+}
+
 /// A path as an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("the test's paths are text")
