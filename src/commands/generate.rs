@@ -109,7 +109,7 @@ impl Check {
     fn run(&mut self, case: &Case) -> anyhow::Result<(bool, Option<String>)> {
         match self.executors.run(&self.id, case) {
             Outcome::Ok(_) => Ok((true, None)),
-            Outcome::Failed { reason } => Ok((false, Some(reason))),
+            Outcome::Failed { reason, .. } => Ok((false, Some(reason))),
             Outcome::Unavailable { reason, remedy } => bail!("{}: {reason}; {remedy}", self.id),
         }
     }
