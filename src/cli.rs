@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
+use ulpian::mining::gspan::MOST_NODES;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -70,6 +71,9 @@ pub(crate) enum Command {
     /// Make a case from tensor files and arguments
     #[command(after_help = PACK_EXAMPLES)]
     Pack(Pack),
+    /// Find the subgraphs that many models have in common
+    #[command(after_help = MINE_EXAMPLES)]
+    Mine(Mine),
     /// Make inputs for mined patterns that look like those of real models
     Generate(Generate),
     /// Print a completion script for a shell
@@ -183,6 +187,77 @@ pub(crate) struct Pack {
     pub(crate) args: Vec<String>,
     #[command(flatten)]
     pub(crate) python: Python,
+}
+
+const MINE_EXAMPLES: &str = "\
+Inputs: graph files that `ulpian trace` wrote (*.graph.jsonl, *.graph.jsonl.zst), gSpan text files (`t # i`, `v id label`,
+`e from to label`), told apart by their content, or folders of both.
+
+Examples:
+  Patterns of 2 to 7 ops that at least 5 models have, with the arguments their edges feed:
+    ulpian mine traces --support 5 --out patterns.jsonl
+  A graph file of another miner, without direction, results in its format too:
+    ulpian mine models.gspan --support 5 --undirected --out patterns.jsonl --text patterns.txt";
+
+#[derive(Debug, Args)]
+pub(crate) struct Mine {
+    /// Graph files, gSpan text files, or folders that are searched for them
+    #[arg(required = true, value_name = "INPUT")]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// How many graphs must hold a pattern
+    #[arg(long, value_name = "N", value_parser = support)]
+    pub(crate) support: usize,
+    /// How many nodes a pattern may have
+    #[arg(long, value_name = "A..B", default_value = "2..7", value_parser = nodes)]
+    pub(crate) nodes: (usize, usize),
+    /// Take edges without their direction
+    #[arg(long)]
+    pub(crate) undirected: bool,
+    /// What the edges of traced graphs are labelled with: nothing, or the argument they feed (the two of add and mul are one)
+    #[arg(long, value_enum, default_value_t = EdgeLabels::None)]
+    pub(crate) edge_labels: EdgeLabels,
+    /// Let edges of traced graphs pass through calls that only move or rename elements (view, permute)
+    #[arg(long)]
+    pub(crate) bridge_shape_ops: bool,
+    /// Keep the calls of traced graphs that are none of Ulpian's ops
+    #[arg(long)]
+    pub(crate) all_labels: bool,
+    /// Count graphs that are the same but for the order of their nodes once
+    #[arg(long)]
+    pub(crate) deduplicate: bool,
+    /// The pattern file to write, compressed where the name ends in .zst
+    #[arg(long, value_name = "PATTERNS.jsonl")]
+    pub(crate) out: PathBuf,
+    /// Also write the patterns in gSpan's text format
+    #[arg(long, value_name = "FILE")]
+    pub(crate) text: Option<PathBuf>,
+}
+
+/// The labels of edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum EdgeLabels {
+    /// All alike
+    None,
+    /// The argument that the tensor is given as
+    Argument,
+}
+
+fn support(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..) => Ok(n),
+        _ => Err("expected a number of graphs, 1 or more".to_owned()),
+    }
+}
+
+fn nodes(text: &str) -> Result<(usize, usize), String> {
+    let numbers = match text.split_once("..") {
+        Some((from, to)) => (from.parse(), to.strip_prefix('=').unwrap_or(to).parse()),
+        None => (text.parse(), text.parse()),
+    };
+    match numbers {
+        (Ok(from), Ok(to)) if 2 <= from && from <= to && to <= MOST_NODES => Ok((from, to)),
+        _ => Err(format!("expected a range such as 2..7, both ends included, from 2 to {MOST_NODES}")),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -27,8 +27,8 @@
 //! ```
 //!
 //! The parts are crates of their own, re-exported here: [`spec`] has the nouns, [`reference`](mod@reference) the certified
-//! truth and the replays, [`vendor_compare`] PyTorch, ONNX Runtime and the judge, [`mining`] patterns and inputs of real models. This crate joins them, and is the command
-//! line.
+//! truth and the replays, [`vendor_compare`] PyTorch, ONNX Runtime and the judge, [`mining`] the patterns of real models and inputs
+//! for them. This crate joins them, and is the command line.
 
 pub mod executors;
 pub mod generation;

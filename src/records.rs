@@ -1,4 +1,4 @@
-//! The machine output of `doctor`, `pack` and `generate`, one object a line; that of `truth` and `judge` is in
+//! The machine output of `doctor`, `pack`, `mine` and `generate`, one object a line; that of `truth` and `judge` is in
 //! [`spec::verdict`](crate::spec::verdict).
 
 use std::collections::BTreeMap;
@@ -19,6 +19,22 @@ pub struct Packed {
     pub tensors: usize,
     /// The recorded parties.
     pub observed: Vec<String>,
+}
+
+/// The last line `mine --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mined {
+    /// How many patterns were found.
+    pub patterns: usize,
+    /// How many of them have so many nodes.
+    pub by_nodes: BTreeMap<usize, usize>,
+    /// How many graphs were mined.
+    pub graphs: usize,
+    /// The time of mining alone, without reading and writing.
+    pub seconds: f64,
+    /// The most memory that this process has held so far, 0 where the system does not tell.
+    pub peak_bytes: u64,
 }
 
 /// The `format` of a [`Finding`].

@@ -31,6 +31,18 @@ pub enum Error {
         /// What is wrong, and what would be right.
         message: String,
     },
+    /// Two graphs of one name, so that nobody could tell which of them holds a pattern.
+    #[error("two graphs are named `{name}`; leave one of them out, or trace it under another name")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// A number that cannot be meant.
+    #[error("{message}")]
+    Options {
+        /// What is wrong, and what would be right.
+        message: String,
+    },
 }
 
 impl Error {

@@ -5,6 +5,7 @@ mod doctor;
 mod generate;
 mod judge;
 mod man;
+mod mine;
 mod pack;
 mod truth;
 
@@ -42,6 +43,7 @@ fn dispatch(cli: &Cli, reporter: &mut Reporter) -> Result<Exit, Failure> {
         Command::Truth(args) => truth::run(args, reporter),
         Command::Judge(args) => judge::run(args, &cli.common, reporter),
         Command::Pack(args) => pack::run(args, &cli.common, reporter),
+        Command::Mine(args) => mine::run(args, reporter),
         Command::Generate(args) => generate::run(args, &cli.common, reporter),
         Command::Completions(args) => completions::run(args, reporter),
         Command::Man(args) => man::run(args, reporter),

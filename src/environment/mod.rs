@@ -81,3 +81,12 @@ fn executors_from(
 pub(crate) fn has_gpu() -> bool {
     PathBuf::from("/proc/driver/nvidia/version").exists() || PathBuf::from("/dev/nvidiactl").exists()
 }
+
+/// The most memory that this process has held so far, in bytes; 0 where the system does not tell.
+pub(crate) fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes =
+        line.and_then(|l| l.trim().strip_suffix(" kB")).and_then(|n| n.trim().parse::<u64>().ok());
+    kibibytes.map_or(0, |n| n * 1024)
+}

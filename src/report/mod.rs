@@ -3,6 +3,7 @@
 pub(crate) mod doctor;
 pub(crate) mod generated;
 pub(crate) mod junit;
+pub(crate) mod patterns;
 pub(crate) mod progress;
 pub(crate) mod table;
 

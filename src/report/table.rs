@@ -65,7 +65,10 @@ pub(super) fn compact(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     let cells = header.iter().map(|text| {
-        let numeric = !matches!(*text, "node" | "op" | "executor" | "case" | "dtype" | "shape" | "cause");
+        let numeric = !matches!(
+            *text,
+            "node" | "op" | "executor" | "case" | "dtype" | "shape" | "cause" | "for example"
+        );
         let alignment = if numeric { CellAlignment::Right } else { CellAlignment::Left };
         Cell::new(text).set_alignment(alignment)
     });

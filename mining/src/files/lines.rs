@@ -25,9 +25,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 16 MiB a line, 2 GiB a file.
+    /// 16 MiB a line, 1 GiB a file.
     fn default() -> Limits {
-        Limits { line: 16 << 20, text: 2 << 30 }
+        Limits { line: 16 << 20, text: 1 << 30 }
     }
 }
 
