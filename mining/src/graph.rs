@@ -96,8 +96,8 @@ impl Labels {
         self.texts.is_empty()
     }
 
-    /// For each number its place when the texts are sorted: whole numbers by value, then the others by their letters.
-    pub(crate) fn ranks(&self) -> Vec<u32> {
+    /// Sorts the texts, whole numbers by value before all others by their letters, and gives for each old number the new one.
+    fn sort(&mut self) -> Vec<u32> {
         let key = |text: &str| match text.parse::<u64>() {
             Ok(value) => (0, value, text.to_owned()),
             Err(_) => (1, 0, text.to_owned()),
@@ -105,9 +105,11 @@ impl Labels {
         let mut order: Vec<usize> = (0..self.texts.len()).collect();
         order.sort_by_cached_key(|&i| key(&self.texts[i]));
         let mut ranks = vec![0; order.len()];
-        for (rank, number) in order.into_iter().enumerate() {
-            ranks[number] = rank as u32;
+        for (rank, &number) in (0u32..).zip(&order) {
+            ranks[number] = rank;
         }
+        self.texts = order.iter().map(|&number| std::mem::take(&mut self.texts[number])).collect();
+        self.numbers.values_mut().for_each(|number| *number = ranks[*number as usize]);
         ranks
     }
 }
@@ -253,6 +255,17 @@ impl GraphSet {
         }
         let origin = Some(Origin { ids, arguments });
         self.push(model.header.model.clone(), nodes, edges, origin);
+    }
+
+    /// Sorts the labels, so that their numbers, and with them the order of patterns, depend on the graphs' content alone and not on
+    /// which of them came first.
+    pub fn sort_labels(&mut self) {
+        let (node_ranks, edge_ranks) = (self.node_labels.sort(), self.edge_labels.sort());
+        for Graph { name, nodes, edges, origin } in std::mem::take(&mut self.graphs) {
+            let nodes = nodes.into_iter().map(|label| node_ranks[label as usize]).collect();
+            let edge = |e: Edge| Edge { label: edge_ranks[e.label as usize], ..e };
+            self.push(name, nodes, edges.into_iter().map(edge).collect(), origin);
+        }
     }
 
     /// Drops every graph that is isomorphic to an earlier one, labels of nodes and edges included, and names the pairs.
@@ -407,6 +420,8 @@ mod tests {
         for text in ["relu", "10", "9", "add"] {
             labels.number(text);
         }
-        assert_eq!(labels.ranks(), [3, 1, 0, 2]);
+        assert_eq!(labels.sort(), [3, 1, 0, 2]);
+        assert_eq!([0, 1, 2, 3].map(|n| labels.text(n).to_owned()), ["9", "10", "add", "relu"]);
+        assert_eq!((labels.number("add"), labels.number("new")), (2, 4));
     }
 }

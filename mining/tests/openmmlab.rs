@@ -20,6 +20,7 @@ fn models() -> GraphSet {
     let graphs = gspan_text::read(&data("openmmlab49a.gspan.zst"), Limits::default(), &mut set).unwrap();
     set.push_text("openmmlab49a", graphs);
     assert_eq!(set.graphs.len(), 49);
+    set.sort_labels();
     set
 }
 

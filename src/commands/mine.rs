@@ -23,6 +23,7 @@ pub(crate) fn run(args: &cli::Mine, reporter: &mut Reporter) -> Result<Exit, Fai
         return Err(anyhow!("there is no graph to mine").into());
     }
     set.check_names().map_err(anyhow::Error::from)?;
+    set.sort_labels();
     if args.deduplicate {
         for pair in set.deduplicate(options.directed()) {
             reporter.note(&format!("{}: left out, the same graph as {}", pair.dropped, pair.kept));

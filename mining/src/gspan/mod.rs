@@ -101,15 +101,13 @@ pub struct Progress {
     pub patterns: usize,
 }
 
-/// Mines. Patterns come by number of nodes, then of edges, then by label. `report` is called from several threads.
+/// Mines. Patterns come by number of nodes, then of edges, then by the numbers of their labels. `report` is called from several
+/// threads.
 pub fn mine(set: &GraphSet, options: &Options, report: &(dyn Fn(Progress) + Sync)) -> Vec<Found> {
     let mut found = Miner::new(set, options).search(report);
-    let (node_ranks, edge_ranks) = (set.node_labels.ranks(), set.edge_labels.ranks());
-    found.sort_by_cached_key(|pattern| {
-        let nodes: Vec<u32> = pattern.nodes.iter().map(|&l| node_ranks[l as usize]).collect();
-        let edges: Vec<_> =
-            pattern.edges.iter().map(|e| (e.from, e.to, edge_ranks[e.label as usize])).collect();
-        (nodes.len(), edges.len(), nodes, edges)
+    let size = |p: &Found| (p.nodes.len(), p.edges.len());
+    found.sort_unstable_by(|a, b| {
+        size(a).cmp(&size(b)).then_with(|| (&a.nodes, &a.edges).cmp(&(&b.nodes, &b.edges)))
     });
     found
 }
