@@ -39,3 +39,7 @@ dist:
     target/release/ulpian completions bash > target/dist/ulpian.bash
     target/release/ulpian completions zsh > target/dist/_ulpian
     target/release/ulpian completions fish > target/dist/ulpian.fish
+
+# Traces some 110 real models into DIR, one after another. Needs a Python with their packages (see the README).
+trace-models DIR:
+    grep -v '^#' tests/tracing/models.txt | tr '\n' '\0' | xargs -0 cargo run --release --locked -- trace --json --out {{DIR}}

@@ -71,6 +71,9 @@ pub(crate) enum Command {
     /// Make a case from tensor files and arguments
     #[command(after_help = PACK_EXAMPLES)]
     Pack(Pack),
+    /// Record what real models compute: their graphs, and what the inputs of every call looked like
+    #[command(after_help = TRACE_SOURCES)]
+    Trace(Trace),
     /// Find the subgraphs that many models have in common
     #[command(after_help = MINE_EXAMPLES)]
     Mine(Mine),
@@ -185,6 +188,42 @@ pub(crate) struct Pack {
     /// Its arguments, named as PyTorch names them
     #[arg(value_name = "ARG=VALUE")]
     pub(crate) args: Vec<String>,
+    #[command(flatten)]
+    pub(crate) python: Python,
+}
+
+const TRACE_SOURCES: &str = "\
+Sources:
+  torchvision:NAME, timm:NAME, mmpretrain:NAME   a model of the package with random weights, on photographs
+  transformers:TYPE                              an architecture at its default size with random weights, on texts,
+                                                 photographs or sound; ?key=value changes its configuration
+  package:NAME                                   a model with trained weights that a package brings along
+  FILE.py:FACTORY                                your own: a function that returns a model, (model, inputs) or (model, loader)
+  FILE.onnx                                      an ONNX model, run by ONNX Runtime
+  FOLDER                                         a GraphNet sample, read as syntax and never executed
+
+Each model is run once, in a process of its own. The packages are looked for in the Python that Ulpian uses (ULPIAN_PYTHON).";
+
+#[derive(Debug, Args)]
+pub(crate) struct Trace {
+    /// Models to trace
+    #[arg(value_name = "SOURCE", required_unless_present = "list")]
+    pub(crate) sources: Vec<String>,
+    /// Folder for the graph file and the feature file of each model, made where needed
+    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print the names of all models of a kind of source: torchvision, timm, mmpretrain, transformers or package
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["sources", "out"])]
+    pub(crate) list: Option<String>,
+    /// Images or texts at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) batch: u32,
+    /// Side of the images [default: the model's own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) image_size: Option<u32>,
+    /// Seconds that one model may take
+    #[arg(long, value_name = "S", default_value_t = 600.0, value_parser = seconds)]
+    pub(crate) timeout: f64,
     #[command(flatten)]
     pub(crate) python: Python,
 }

@@ -1,4 +1,4 @@
-//! The machine output of `doctor`, `pack`, `mine` and `generate`, one object a line; that of `truth` and `judge` is in
+//! The machine output of `doctor`, `pack`, `trace`, `mine` and `generate`, one object a line; that of `truth` and `judge` is in
 //! [`spec::verdict`](crate::spec::verdict).
 
 use std::collections::BTreeMap;
@@ -19,6 +19,36 @@ pub struct Packed {
     pub tensors: usize,
     /// The recorded parties.
     pub observed: Vec<String>,
+}
+
+/// The line `trace --json` prints for each model that left a trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TracedModel {
+    /// The model, as its source was given.
+    pub model: String,
+    /// Nodes of its graph.
+    pub nodes: usize,
+    /// Records of calls of Ulpian's ops.
+    pub calls: usize,
+    /// The records among them that no case can hold.
+    pub unsupported: usize,
+    /// The graph file.
+    pub graph: String,
+    /// The feature file.
+    pub features: String,
+    /// Bytes of both files.
+    pub bytes: u64,
+    /// Seconds that the model took, from start to files.
+    pub seconds: f64,
+}
+
+/// A line of `trace --list --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelName {
+    /// The source to give to `trace`.
+    pub model: String,
 }
 
 /// The last line `mine --json` prints.

@@ -6,7 +6,11 @@
 //! line; a pattern file a [`Pattern`] a line.
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+use crate::ops::args::{ArgReader, OperandSource};
+use crate::{DType, InferError, Op, OpKind, TensorType, ValueRef};
 
 /// The `format` of [`GraphHeader`].
 pub const GRAPH_FORMAT: &str = "ulpian-graph/1";
@@ -95,6 +99,41 @@ pub struct Call {
     /// Why no case can hold this call, where none can (a complex dtype, an `out` tensor).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
+}
+
+impl Call {
+    /// The call over its tensors' types, and the type of every result, by the rules that a case is held to.
+    ///
+    /// # Errors
+    /// The argument at fault, where no case can hold this call.
+    pub fn infer(&self) -> Result<(Op<TensorType>, Vec<TensorType>), InferError> {
+        let kind = OpKind::from_name(&self.op)
+            .ok_or_else(|| InferError::call(format!("`{}` is none of Ulpian's ops", self.op)))?;
+        let raw = serde_json::value::to_raw_value(&self.args).map_err(|e| InferError::call(e.to_string()))?;
+        let mut recorded = RecordedTypes(Vec::new());
+        let op = Op::parse(kind, &mut ArgReader::new(kind, &raw, &mut recorded)?)?;
+        let RecordedTypes(types) = recorded;
+        let op = op.map(|_, at| match at {
+            ValueRef::Input(number) => types[number].clone(),
+            ValueRef::Node { .. } => unreachable!("every operand of a record is an input"),
+        });
+        let results = op.infer()?;
+        Ok((op, results))
+    }
+}
+
+/// The types of a record's tensors, numbered as they are asked for.
+struct RecordedTypes(Vec<TensorType>);
+
+impl OperandSource for RecordedTypes {
+    fn operand(&mut self, _: &'static str, value: &RawValue) -> Result<ValueRef, String> {
+        let features: TensorFeatures =
+            serde_json::from_str(value.get()).map_err(|e| format!("no features of a tensor: {e}"))?;
+        let dtype = DType::from_name(&features.dtype)
+            .ok_or_else(|| format!("no case holds tensors of dtype {}", features.dtype))?;
+        self.0.push(TensorType::new(dtype, features.shape));
+        Ok(ValueRef::Input(self.0.len() - 1))
+    }
 }
 
 /// What a tensor looked like. All statistics are over the finite elements, in float64; absent where there is none.
@@ -203,6 +242,24 @@ mod tests {
         assert_eq!(serde_json::from_str::<Vec<PatternEdge>>(&text).unwrap(), edges);
         assert!(serde_json::from_str::<PatternEdge>("[0]").is_err());
         assert!(serde_json::from_str::<PatternEdge>("[0, -1]").is_err());
+    }
+
+    #[test]
+    fn a_record_is_held_to_the_rules_of_a_case() {
+        let call = |other: &str| {
+            let text = format!(
+                r#"{{"node": 0, "op": "matmul", "args": {{
+                    "input": {{"dtype": "float32", "shape": [2, 3], "zeros": 0, "nonfinite": 0}}, "other": {other}}}}}"#
+            );
+            serde_json::from_str::<Call>(&text).unwrap().infer()
+        };
+        let (op, results) =
+            call(r#"{"dtype": "float32", "shape": [3, 4], "zeros": 0, "nonfinite": 0}"#).unwrap();
+        assert_eq!(op.kind(), OpKind::Matmul);
+        assert_eq!(results[0].to_string(), "float32[2, 4]");
+        let wrong = call(r#"{"dtype": "float32", "shape": [2, 4], "zeros": 0, "nonfinite": 0}"#).unwrap_err();
+        assert!(wrong.to_string().contains("inner size"), "{wrong}");
+        assert!(call("2").is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod judge;
 mod man;
 mod mine;
 mod pack;
+mod trace;
 mod truth;
 
 use anyhow::Context;
@@ -43,6 +44,7 @@ fn dispatch(cli: &Cli, reporter: &mut Reporter) -> Result<Exit, Failure> {
         Command::Truth(args) => truth::run(args, reporter),
         Command::Judge(args) => judge::run(args, &cli.common, reporter),
         Command::Pack(args) => pack::run(args, &cli.common, reporter),
+        Command::Trace(args) => trace::run(args, &cli.common, reporter),
         Command::Mine(args) => mine::run(args, reporter),
         Command::Generate(args) => generate::run(args, &cli.common, reporter),
         Command::Completions(args) => completions::run(args, reporter),

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy;
 use ulpian::Executors;
-use ulpian::vendor_compare::PoolConfig;
-use ulpian::vendor_compare::environment::{Progress, Python as FoundPython, PythonSearch};
+use ulpian::vendor_compare::environment::{Progress, Python as FoundPython, PythonSearch, find_or_make};
+use ulpian::vendor_compare::{Error, OnProgress, PoolConfig};
 
 use crate::cli::{Common, Python};
 use crate::report::Reporter;
@@ -53,8 +53,19 @@ fn executors_from(
     config.timeout = timeout;
     config.compile_timeout = config.compile_timeout.max(timeout);
     config.seed = common.seed;
+    config.on_progress = Some(tell_progress(reporter));
+    Executors::new(config, has_gpu())
+}
+
+/// The Python with torch that the executors would use; Ulpian's own is made where there is none.
+pub(crate) fn python(flags: &Python, reporter: &Reporter) -> Result<FoundPython, Error> {
+    find_or_make(&python_search(flags), &*tell_progress(reporter))
+}
+
+/// Says how the making of Ulpian's own environment goes.
+fn tell_progress(reporter: &Reporter) -> OnProgress {
     let news = reporter.news();
-    config.on_progress = Some(Arc::new(move |progress| match progress {
+    Arc::new(move |progress| match progress {
         Progress::Waiting { folder } => {
             news.tell(&format!(
                 "another Ulpian is making the Python environment {}; waiting for it",
@@ -73,8 +84,7 @@ fn executors_from(
         Progress::Finished { folder, seconds } => {
             news.tell(&format!("the Python environment {} is ready after {seconds:.0} s", folder.display()));
         }
-    }));
-    Executors::new(config, has_gpu())
+    })
 }
 
 /// Does this machine have an NVIDIA GPU with a loaded driver?

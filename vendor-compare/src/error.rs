@@ -13,6 +13,14 @@ pub enum Error {
         /// What to do about it.
         remedy: String,
     },
+    /// What was asked for is not there, or is not what it should be.
+    #[error("{reason}; {remedy}")]
+    Input {
+        /// Why.
+        reason: String,
+        /// What to do about it.
+        remedy: String,
+    },
     /// An exception: in a node, or elsewhere in the worker.
     #[error("{}{kind}: {message}", .node.as_ref().map_or(String::new(), |n| format!("node {n}: ")))]
     Exception {

@@ -26,13 +26,16 @@ mod error;
 mod group;
 pub mod judge;
 mod keys;
+mod last_words;
 pub mod managed;
 pub mod ort;
+mod package;
 mod pool;
 mod process;
 pub mod protocol;
 pub mod recorded;
 pub mod torch;
+pub mod tracing;
 mod transfer;
 
 pub use error::Error;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::environment::{self, Origin, Progress, Python, PythonSearch};
-use crate::process::tail;
+use crate::last_words::tail;
 
 /// What is installed.
 pub const PACKAGES: &[&str] = &["torch==2.11.0", "numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.32.0"];

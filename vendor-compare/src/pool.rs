@@ -10,7 +10,7 @@ use ulpian_spec::executor::ExecutorIdError;
 use ulpian_spec::{Case, Executor, ExecutorId, HostTensor, Outcome, Run, ValueRef};
 
 use crate::environment::{self, Progress, Python, PythonSearch};
-use crate::process::{self, Launch, Worker};
+use crate::process::{Launch, Worker};
 use crate::protocol::{self, Answer, Ask, Request};
 use crate::recorded::Recorded;
 use crate::transfer::Exchange;
@@ -318,7 +318,7 @@ impl Pool {
             env.push(("TORCHINDUCTOR_CACHE_DIR".to_owned(), cache.to_string_lossy().into_owned()));
         }
         let exchange = self.exchange()?;
-        let package = process::unpack(exchange.on_disk())?;
+        let package = crate::package::unpack(exchange.on_disk())?;
         let folders = exchange.folders();
         let launch =
             Launch { python: &python, package: &package, family: &key.family, env: &env, folders: &folders };

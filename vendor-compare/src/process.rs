@@ -1,52 +1,19 @@
 //! One long-lived Python worker: started, asked, timed, and buried with its last words.
 
-use std::collections::VecDeque;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::group::Group;
+use crate::last_words::LastWords;
 use crate::protocol::{self, Answer, Hello, Reply, Request};
 
-/// Bytes of standard error that are kept.
-const LAST_WORDS: usize = 8 << 10;
-/// Lines of standard error that a message shows.
-const LAST_LINES: usize = 20;
 /// While an answer is awaited, how often to look whether the worker still lives.
 const WATCH: Duration = Duration::from_millis(200);
 /// How long a worker that closed its pipe may take to end.
 const DYING: Duration = Duration::from_secs(2);
-
-/// The Python package, file by file.
-const PACKAGE: [(&str, &str); 8] = [
-    ("__init__.py", include_str!("../py/ulpian/__init__.py")),
-    ("protocol.py", include_str!("../py/ulpian/protocol.py")),
-    ("worker.py", include_str!("../py/ulpian/worker.py")),
-    ("torch_ops.py", include_str!("../py/ulpian/torch_ops.py")),
-    ("torch_rows.py", include_str!("../py/ulpian/torch_rows.py")),
-    ("torch_executor.py", include_str!("../py/ulpian/torch_executor.py")),
-    ("ort_ops.py", include_str!("../py/ulpian/ort_ops.py")),
-    ("ort_executor.py", include_str!("../py/ulpian/ort_executor.py")),
-];
-
-/// Writes the Python package into `folder` and returns what to put on Python's path. A package already there stays.
-pub(crate) fn unpack(folder: &Path) -> Result<PathBuf, Error> {
-    let root = folder.join("py");
-    let package = root.join("ulpian");
-    if !package.exists() {
-        let fail = |e| Error::system(format!("writing {}", package.display()), &e);
-        std::fs::create_dir_all(&package).map_err(fail)?;
-        for (name, text) in PACKAGE {
-            std::fs::write(package.join(name), text).map_err(fail)?;
-        }
-    }
-    Ok(root)
-}
 
 /// What to start.
 #[derive(Debug)]
@@ -69,8 +36,7 @@ pub(crate) struct Worker {
     group: Group,
     requests: Sender<Vec<u8>>,
     frames: Receiver<std::io::Result<Vec<u8>>>,
-    stderr: Arc<Mutex<VecDeque<u8>>>,
-    stderr_reader: JoinHandle<()>,
+    stderr: LastWords,
     /// What it said at the start.
     pub(crate) hello: Hello,
 }
@@ -100,7 +66,7 @@ impl Worker {
         let missing = "the pipe was asked for when the process was started";
         let mut stdin = child.stdin.take().expect(missing);
         let mut stdout = child.stdout.take().expect(missing);
-        let mut pipe = child.stderr.take().expect(missing);
+        let pipe = child.stderr.take().expect(missing);
 
         let (requests, pending) = channel::<Vec<u8>>();
         // Writing has a thread of its own: a stopped worker would block the one who waits for its answer.
@@ -120,20 +86,10 @@ impl Worker {
                 }
             }
         });
-        let stderr = Arc::new(Mutex::new(VecDeque::new()));
-        let ring = Arc::clone(&stderr);
-        let stderr_reader = std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(n @ 1..) = pipe.read(&mut buffer) {
-                let mut ring = ring.lock().unwrap_or_else(PoisonError::into_inner);
-                ring.extend(&buffer[..n]);
-                let excess = ring.len().saturating_sub(LAST_WORDS);
-                ring.drain(..excess);
-            }
-        });
+        let stderr = LastWords::of(pipe);
         let hello =
             Hello { protocol: 0, byteorder: String::new(), facts: serde_json::Map::new(), problem: None };
-        let mut worker = Worker { group, requests, frames, stderr, stderr_reader, hello };
+        let mut worker = Worker { group, requests, frames, stderr, hello };
         let body = worker.receive(timeout)?;
         worker.hello = worker.parse(&body)?;
         if worker.hello.protocol != protocol::VERSION || worker.hello.byteorder != "little" {
@@ -188,11 +144,11 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) if left > WATCH && !self.group.has_ended() => {}
                 Err(RecvTimeoutError::Timeout) if left <= WATCH => {
                     let _ = self.group.end();
-                    return Err(Error::Timeout { seconds: timeout.as_secs(), stderr: self.last_words() });
+                    return Err(Error::Timeout { seconds: timeout.as_secs(), stderr: self.stderr.text() });
                 }
                 Err(_) => {
                     let status = self.wait();
-                    return Err(Error::Died { status, stderr: self.last_words() });
+                    return Err(Error::Died { status, stderr: self.stderr.text() });
                 }
             }
         }
@@ -200,7 +156,7 @@ impl Worker {
 
     fn broken(&mut self, what: String) -> Error {
         let _ = self.group.end();
-        Error::Protocol { what, stderr: self.last_words() }
+        Error::Protocol { what, stderr: self.stderr.text() }
     }
 
     /// How the process ended, in words.
@@ -215,27 +171,10 @@ impl Worker {
         let _ = self.group.end();
         "it closed its pipe, did not end, and was killed".to_owned()
     }
-
-    /// The end of what the process wrote to standard error.
-    fn last_words(&self) -> String {
-        // A process that left the worker's group may hold the pipe open, so the wait is short.
-        let deadline = Instant::now() + Duration::from_millis(300);
-        while !self.stderr_reader.is_finished() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let bytes: Vec<u8> =
-            self.stderr.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
-        tail(&String::from_utf8_lossy(&bytes))
-    }
 }
 
-/// The last lines of a text.
-pub(crate) fn tail(text: &str) -> String {
-    let lines: Vec<&str> = text.trim_end().lines().collect();
-    lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
-}
-
-fn describe(status: ExitStatus) -> String {
+/// How a process ended, in words.
+pub(crate) fn describe(status: ExitStatus) -> String {
     if let Some(code) = status.code() {
         return format!("exit code {code}");
     }

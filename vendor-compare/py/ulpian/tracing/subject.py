@@ -1,0 +1,49 @@
+"""What is traced: a model, its inputs, and where both come from."""
+
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+
+class SourceError(Exception):
+    """A source that cannot be traced, with the remedy."""
+
+    kind = "refused"
+
+    def __init__(self, reason, remedy):
+        super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy
+
+
+class MissingPackage(SourceError):
+    """A package that a source needs is not there."""
+
+    kind = "missing"
+
+
+@dataclass
+class Options:
+    """What the user chose: images or sentences at a time, the images' side, the seed."""
+
+    batch: int = 1
+    image_size: int | None = None
+    seed: int = 0
+
+
+@dataclass
+class Subject:
+    """A model ready to run."""
+
+    # A torch.nn.Module, any callable, or an object with `record()`, which returns nodes and calls.
+    model: Callable
+    args: tuple = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    # Where the weights come from.
+    weights: str = ""
+    # What is fed, in words.
+    data: str = ""
+    # The weights are random, so batch-norm's statistics are to be set by calibration.
+    random: bool = False
+    # What computes, where it is not PyTorch.
+    framework: str | None = None
+    notes: list[str] = field(default_factory=list)
