@@ -7,7 +7,7 @@ use comfy_table::Cell;
 use owo_colors::OwoColorize;
 use ulpian::records::GenerateSummary;
 
-use super::table::{compact, number, plural};
+use super::table::{compact, count, number};
 
 /// Unfit patterns and reasons for leaving calls out that are named; the rest is counted.
 const MOST_NAMED: usize = 5;
@@ -65,10 +65,6 @@ pub(crate) fn summary(summary: &GenerateSummary, out: Option<&Path>) -> String {
         }
     }
     text
-}
-
-fn count(n: usize, word: &str) -> String {
-    format!("{n} {}", plural(n, word))
 }
 
 fn share(part: usize, all: usize) -> String {

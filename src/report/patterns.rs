@@ -7,7 +7,7 @@ use comfy_table::Cell;
 use ulpian::records::Mined;
 use ulpian::spec::trace::{Pattern, PatternEdge};
 
-use super::table::{compact, number, plural};
+use super::table::{compact, count, number};
 
 /// How long an example may be, in characters.
 const LONGEST: usize = 90;
@@ -32,7 +32,7 @@ pub(crate) fn table(patterns: &[Pattern], mined: &Mined, written: &Path) -> Stri
     if !patterns.is_empty() {
         let _ = writeln!(text, "{table}");
     }
-    let (patterns, graphs) = (plural(mined.patterns, "pattern"), plural(mined.graphs, "graph"));
+    let (patterns, graphs) = (count(mined.patterns, "pattern"), count(mined.graphs, "graph"));
     let _ =
         writeln!(text, "{patterns} in {graphs}, {:.3} s, written to {}", mined.seconds, written.display());
     text

@@ -200,7 +200,7 @@ impl Summary {
             .iter()
             .map(|(cause, n)| format!("{n} {}", cause.name().style(colour(*cause))))
             .collect();
-        let mut text = format!("{} {} judged", self.judged, plural(self.judged, "case"));
+        let mut text = format!("{} judged", count(self.judged, "case"));
         if !counts.is_empty() {
             let _ = write!(text, ": {}", counts.join(", "));
         }
@@ -220,7 +220,12 @@ impl Summary {
     }
 }
 
-pub(super) fn plural(n: usize, word: &str) -> String {
+/// `1 case`, `2 cases`.
+pub(super) fn count(n: usize, word: &str) -> String {
+    format!("{n} {}", plural(n, word))
+}
+
+fn plural(n: usize, word: &str) -> String {
     if n == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
