@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use ulpian::mining::gspan::MOST_NODES;
 
 const STYLES: Styles = Styles::styled()
@@ -37,7 +37,7 @@ pub(crate) struct Cli {
 }
 
 /// Flags that every command takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
     /// Machine output on standard output: one JSON object a line, nothing else
     #[arg(long, global = true, help_heading = "Common options")]
@@ -79,6 +79,9 @@ pub(crate) enum Command {
     Mine(Mine),
     /// Make inputs for mined patterns that look like those of real models
     Generate(Generate),
+    /// Judge many cases over several executors, with a ledger on disk that survives a kill
+    #[command(subcommand)]
+    Campaign(Campaign),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Print the manual page, or write one a command
@@ -300,6 +303,8 @@ fn nodes(text: &str) -> Result<(usize, usize), String> {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("records").args(["features"]).required(true)))]
+#[command(group(ArgGroup::new("subject").args(["patterns", "single_op"]).required(true).multiple(true)))]
 pub(crate) struct Generate {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
@@ -323,10 +328,10 @@ pub(crate) struct Generate {
 #[derive(Debug, Args)]
 pub(crate) struct Inputs {
     /// A pattern file, as `ulpian mine` writes it
-    #[arg(long, value_name = "FILE", required_unless_present = "single_op")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) patterns: Option<PathBuf>,
     /// Feature files, or folders that are searched for them, as `ulpian trace` writes them
-    #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
+    #[arg(long, value_name = "DIR", num_args = 1..)]
     pub(crate) features: Vec<PathBuf>,
     /// How a tensor's values are drawn
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ValuesKind::Range)]
@@ -356,6 +361,109 @@ pub(crate) enum BaselineKind {
     Uniform,
     /// Recorded calls with dtypes and literals changed at random
     Mutate,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) enum Campaign {
+    /// Begin a campaign
+    Run(CampaignRun),
+    /// Go on with a campaign that was ended
+    Resume(CampaignResume),
+    /// Say how far a campaign is, and what it has found
+    Status(CampaignStatus),
+    /// Write a campaign's rows as JSON Lines or CSV
+    Export(CampaignExport),
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("source").args(["cases", "features"]).required(true)))]
+#[command(group(ArgGroup::new("subject").args(["cases", "patterns", "single_op"]).required(true).multiple(true)))]
+pub(crate) struct CampaignRun {
+    /// Case files, or folders that are searched for them
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub(crate) cases: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) inputs: Inputs,
+    /// Inputs in all, spread evenly over the patterns
+    #[arg(long, value_name = "N", required_unless_present = "cases", conflicts_with = "cases")]
+    pub(crate) count: Option<usize>,
+    /// A party to hear, such as torch:cpu?mkldnn=off; may be given several times. The first is what the others are compared with
+    #[arg(long = "executor", short, value_name = "E", default_value = "torch:cpu")]
+    pub(crate) executors: Vec<String>,
+    /// The ledger to begin
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: PathBuf,
+    /// Which runs are granted to explain an error
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = InterventionsKind::All)]
+    pub(crate) interventions: InterventionsKind,
+    /// Seconds that one executor may take for one case
+    #[arg(long, value_name = "S", default_value_t = 300.0, value_parser = seconds)]
+    pub(crate) timeout: f64,
+    #[command(flatten)]
+    pub(crate) python: Python,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum InterventionsKind {
+    /// Every switch that may help
+    All,
+    /// Every switch but compiling, which takes seconds
+    Quick,
+    /// No switch: replays are compared alone
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignResume {
+    /// The ledger to go on with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: PathBuf,
+    #[command(flatten)]
+    pub(crate) python: Python,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignStatus {
+    /// The ledger to read, which may be in use
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignExport {
+    /// The ledger to read, which may be in use
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: PathBuf,
+    /// The form of the rows
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub(crate) format: ExportFormat,
+    /// Which rows
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = ExportRows::Executions)]
+    pub(crate) rows: ExportRows,
+    /// The file to write [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One JSON object a line
+    Jsonl,
+    /// Comma-separated values, with a header
+    Csv,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExportRows {
+    /// A row for each executor on each case, with the case's name, pattern and labels
+    Executions,
+    /// A row for each case
+    Cases,
+    /// A row for each node result of each executor
+    Nodes,
+    /// The verdicts, as `judge --json` prints them (jsonl alone)
+    Verdicts,
 }
 
 #[derive(Debug, Args)]

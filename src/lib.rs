@@ -30,6 +30,7 @@
 //! truth and the replays, [`vendor_compare`] PyTorch, ONNX Runtime and the judge, [`mining`] the patterns of real models and inputs
 //! for them. This crate joins them, and is the command line.
 
+pub mod campaign;
 pub mod executors;
 pub mod generation;
 pub mod import;

@@ -1,9 +1,10 @@
-//! The machine output of `doctor`, `pack`, `trace`, `mine` and `generate`, one object a line; that of `truth` and `judge` is in
+//! The machine output of the other commands, one object a line; that of `truth` and `judge` is in
 //! [`spec::verdict`](crate::spec::verdict).
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use ulpian_spec::verdict::option_float;
 
 /// The line `pack --json` prints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,4 +146,118 @@ pub struct GenerateSummary {
     /// (good, all) inputs by op for patterns of one node, by number of nodes for others; good is accepted, or valid where no
     /// executor was asked.
     pub by_op: BTreeMap<String, (usize, usize)>,
+}
+
+/// A line of `campaign run --json` and `campaign resume --json`: one case that was judged now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CampaignCase {
+    /// Its place in the plan.
+    pub number: usize,
+    /// Its name.
+    pub case: String,
+    /// The id of its pattern, where it was generated for one.
+    pub pattern: Option<usize>,
+    /// `judged`, `invalid` or `failed`.
+    pub status: String,
+    /// Why it was not judged.
+    pub reason: Option<String>,
+    /// The overall cause.
+    pub cause: Option<String>,
+    /// What each executor's error is put down to; `unavailable` or `failed` where there is no result.
+    pub executors: BTreeMap<String, String>,
+}
+
+/// The last line of `campaign run --json` and `campaign resume --json`, and the one of `campaign status --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CampaignSummary {
+    /// The ledger.
+    pub ledger: String,
+    /// Cases in the plan.
+    pub cases: usize,
+    /// Cases in the ledger.
+    pub done: usize,
+    /// Cases that are left.
+    pub left: usize,
+    /// Cases that PyTorch's rules reject, or whose file cannot be read.
+    pub invalid: usize,
+    /// Cases whose truth cannot be computed.
+    pub failed: usize,
+    /// Executions in the ledger.
+    pub executions: usize,
+    /// Seconds that the done cases took.
+    pub seconds: f64,
+    /// Seconds that the cases left may take; absent before the first is done.
+    pub seconds_left: Option<f64>,
+    /// Executions by executor and cause; `unavailable` or `failed` where there is no result to judge.
+    pub causes: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Executions that each criterion finds.
+    pub found: CriteriaCounts,
+}
+
+/// Executions that each criterion finds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CriteriaCounts {
+    /// An output differs from the first executor's by more than 1e-3.
+    pub sort: usize,
+    /// An output is not close to the first executor's by `torch.testing.assert_close`'s defaults.
+    pub assert_close: usize,
+    /// A node's local error is beyond what a correct implementation may lose, or elements are of another class.
+    pub bound: usize,
+    /// The judge names a fault.
+    pub fault: usize,
+}
+
+/// A row of `campaign export --rows executions`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExportedExecution {
+    /// The case's place in the plan.
+    pub case: usize,
+    /// The case's name.
+    pub name: String,
+    /// The id of its pattern, where it was generated for one.
+    pub pattern: Option<usize>,
+    /// The labels of its pattern, or its ops; blanks between them.
+    pub labels: String,
+    /// The executor.
+    pub executor: String,
+    /// `ok`, `unavailable` or `failed`.
+    pub status: String,
+    /// Why it is not `ok`.
+    pub reason: Option<String>,
+    /// The cause of this executor's error.
+    pub cause: Option<String>,
+    /// How sure that is.
+    pub grade: Option<String>,
+    /// The node that it shows at.
+    pub node: Option<String>,
+    /// That node's op.
+    pub op: Option<String>,
+    /// Elements of another class than the truth's.
+    pub class_mismatches: Option<usize>,
+    /// Worst local error, in ulp.
+    #[serde(with = "option_float")]
+    pub local_ulp: Option<f64>,
+    /// Worst local error as a share of what a correct implementation may lose.
+    #[serde(with = "option_float")]
+    pub bound_ratio: Option<f64>,
+    /// Worst accumulated error, in ulp.
+    #[serde(with = "option_float")]
+    pub accumulated_ulp: Option<f64>,
+    /// Worst difference of an output from the first executor's.
+    #[serde(with = "option_float")]
+    pub difference: Option<f64>,
+    /// That difference as a share of `torch.testing.assert_close`'s tolerance.
+    #[serde(with = "option_float")]
+    pub close_ratio: Option<f64>,
+    /// Found by SORT's criterion.
+    pub sort: Option<bool>,
+    /// Found by `torch.testing.assert_close`.
+    pub assert_close: Option<bool>,
+    /// Found by the bound.
+    pub bound: Option<bool>,
+    /// The reason, a sentence.
+    pub because: Option<String>,
 }

@@ -21,6 +21,7 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("indicatif", &["ulpian"]),
     ("comfy-table", &["ulpian"]),
     ("zip", &["ulpian"]),
+    ("rusqlite", &["ulpian"]),
     ("signal-hook", &["ulpian"]),
     ("rustix", &["ulpian-vendor-compare"]),
     ("core-math", &["ulpian-reference"]),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use ulpian::pipeline::Interventions;
 use ulpian::spec::case::Limits;
 use ulpian::spec::verdict::{CaseVerdict, Cause};
 use ulpian::spec::{Case, ExecutorId};
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &cli::Judge, common: &Common, reporter: &mut Reporter) -
     Ok(exit)
 }
 
-fn named_parties(texts: &[String]) -> Result<Vec<ExecutorId>> {
+pub(crate) fn named_parties(texts: &[String]) -> Result<Vec<ExecutorId>> {
     let mut parties = Vec::new();
     for text in texts {
         let id: ExecutorId = text.parse()?;
@@ -97,7 +98,7 @@ fn one(
     let progress = reporter.progress();
     progress.say(format!("{}: truth", case.name));
     let mut watch = |who: &ExecutorId| progress.say(format!("{}: {who}", case.name));
-    let mut verdict = pipeline::judge(&case, &parties, executors, &mut watch)
+    let mut verdict = pipeline::judge(&case, &parties, executors, Interventions::All, &mut watch)
         .with_context(|| file.display().to_string())
         .could_not_run()?;
     verdict.file = Some(file.display().to_string());

@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod campaign;
 mod completions;
 mod doctor;
 mod generate;
@@ -47,6 +48,7 @@ fn dispatch(cli: &Cli, reporter: &mut Reporter) -> Result<Exit, Failure> {
         Command::Trace(args) => trace::run(args, &cli.common, reporter),
         Command::Mine(args) => mine::run(args, reporter),
         Command::Generate(args) => generate::run(args, &cli.common, reporter),
+        Command::Campaign(args) => campaign::run(args, &cli.common, reporter),
         Command::Completions(args) => completions::run(args, reporter),
         Command::Man(args) => man::run(args, reporter),
     }

@@ -1,5 +1,6 @@
 //! All printing: results on standard output, progress and notes on standard error.
 
+pub(crate) mod campaign;
 pub(crate) mod doctor;
 pub(crate) mod generated;
 pub(crate) mod junit;

@@ -21,14 +21,21 @@ impl Progress {
 
     /// Begins work of `steps` steps.
     pub(crate) fn start(&self, steps: usize) {
+        let several = "{spinner} {pos}/{len} {wide_msg} {elapsed}";
+        self.start_as(if steps > 1 { several } else { "{spinner} {wide_msg} {elapsed}" }, steps);
+    }
+
+    /// Goes on with long work of `steps` steps, of which `done` are done, and estimates the time that the others take.
+    pub(crate) fn go_on(&self, steps: usize, done: usize) {
+        self.start_as("{spinner} {pos}/{len} {wide_msg} {elapsed}, {eta} left", steps);
+        self.bar.set_position(done as u64);
+        self.bar.reset_eta();
+    }
+
+    fn start_as(&self, template: &str, steps: usize) {
         if self.bar.is_hidden() {
             return;
         }
-        let template = if steps > 1 {
-            "{spinner} {pos}/{len} {wide_msg} {elapsed}"
-        } else {
-            "{spinner} {wide_msg} {elapsed}"
-        };
         let style = ProgressStyle::with_template(template);
         // Before the length, which draws at once.
         self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));

@@ -44,6 +44,11 @@ pub(crate) fn run(args: &[&str]) -> Said {
 
 /// As [`run`], with the Python that the tests were given.
 pub(crate) fn run_with_python(args: &[&str]) -> Said {
+    said(ulpian_with_python(args))
+}
+
+/// As [`ulpian`], with the Python that the tests were given.
+pub(crate) fn ulpian_with_python(args: &[&str]) -> Command {
     let mut command = ulpian(args);
     for name in ["ULPIAN_PYTHON", "ULPIAN_MANAGED_PYTHON"] {
         match std::env::var_os(name) {
@@ -51,7 +56,7 @@ pub(crate) fn run_with_python(args: &[&str]) -> Said {
             None => command.env_remove(name),
         };
     }
-    said(command)
+    command
 }
 
 /// A path as an argument.

@@ -1,0 +1,520 @@
+//! The ledger: a SQLite file with one writer and any number of readers.
+//!
+//! SQLite's rollback journal makes each transaction whole or absent whenever the process or the machine stops. A case is one
+//! transaction. The writer holds a lock on the file `LEDGER-lock` beside it, which the system releases however the process
+//! ends.
+
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, Row, params};
+use ulpian_spec::verdict::Cause;
+
+use super::CampaignError;
+use super::plan::Plan;
+use super::rows::{
+    APPLICATION_ID, CaseRow, CaseRows, ExecutionRow, LEDGER_FORMAT, LEDGER_VERSION, NodeRow, SCHEMA,
+};
+
+/// How long a reader and the writer wait for each other.
+const BUSY: Duration = Duration::from_secs(60);
+
+/// A ledger that is read.
+#[derive(Debug)]
+pub struct Ledger {
+    file: PathBuf,
+    connection: Connection,
+}
+
+/// A ledger that is written. There is one at a time.
+#[derive(Debug)]
+pub struct Writer {
+    ledger: Ledger,
+    _lock: File,
+}
+
+impl Ledger {
+    /// Opens a ledger and checks that it is one, whole, and of a version that is known.
+    ///
+    /// # Errors
+    /// [`CampaignError`], saying which of these it is not.
+    pub fn open(file: &Path) -> Result<Ledger, CampaignError> {
+        if !file.is_file() {
+            return Err(CampaignError::Absent(file.to_owned()));
+        }
+        let ledger = Ledger::connect(file, OpenFlags::empty())?;
+        if ledger.is_empty()? {
+            return Err(CampaignError::Empty(file.to_owned()));
+        }
+        ledger.check()?;
+        Ok(ledger)
+    }
+
+    fn connect(file: &Path, more: OpenFlags) -> Result<Ledger, CampaignError> {
+        // A reader may have to roll back what a killed writer left.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+        let at = |source| CampaignError::Database { file: file.to_owned(), source };
+        let connection = Connection::open_with_flags(file, flags).map_err(at)?;
+        let ledger = Ledger { file: file.to_owned(), connection };
+        ledger.connection.busy_timeout(BUSY).map_err(|e| ledger.error(e))?;
+        Ok(ledger)
+    }
+
+    fn is_empty(&self) -> Result<bool, CampaignError> {
+        self.number("SELECT count(*) FROM sqlite_schema").map(|n| n == 0)
+    }
+
+    fn check(&self) -> Result<(), CampaignError> {
+        if self.number("PRAGMA application_id")? != APPLICATION_ID {
+            return Err(CampaignError::NotALedger(self.file.clone()));
+        }
+        let found = self.number("PRAGMA user_version")?;
+        if found > LEDGER_VERSION {
+            return Err(CampaignError::Newer { file: self.file.clone(), found });
+        }
+        let whole: String = self
+            .connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(|e| self.error(e))?;
+        if whole != "ok" {
+            return Err(self.damaged(whole));
+        }
+        let format: String = self
+            .connection
+            .query_row("SELECT format FROM plan", [], |row| row.get(0))
+            .map_err(|e| self.error(e))?;
+        if format != LEDGER_FORMAT {
+            return Err(self.damaged(format!("its format is `{format}`")));
+        }
+        Ok(())
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The plan.
+    ///
+    /// # Errors
+    /// [`CampaignError::Damaged`] where it cannot be read.
+    pub fn plan(&self) -> Result<Plan, CampaignError> {
+        let text: String = self
+            .connection
+            .query_row("SELECT plan FROM plan", [], |row| row.get(0))
+            .map_err(|e| self.error(e))?;
+        serde_json::from_str(&text).map_err(|e| self.damaged(format!("the plan: {e}")))
+    }
+
+    /// How many cases have been judged, or found impossible to judge.
+    ///
+    /// # Errors
+    /// [`CampaignError`] where the ledger cannot be read; so for every other question.
+    pub fn done(&self) -> Result<usize, CampaignError> {
+        self.number("SELECT count(*) FROM cases").map(|n| usize::try_from(n).unwrap_or(0))
+    }
+
+    /// The numbers of the cases that are done, ascending.
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn done_numbers(&self) -> Result<Vec<usize>, CampaignError> {
+        self.rows("SELECT number FROM cases ORDER BY number", |row| unsigned(row, 0))
+    }
+
+    /// Seconds that the done cases took.
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn seconds(&self) -> Result<f64, CampaignError> {
+        let total = self.connection.query_row("SELECT total(seconds) FROM timings", [], |row| row.get(0));
+        total.map_err(|e| self.error(e))
+    }
+
+    /// Every case, by number.
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn cases(&self) -> Result<Vec<CaseRow>, CampaignError> {
+        self.rows(
+            "SELECT number, name, pattern, labels, edges, status, reason, cause FROM cases ORDER BY number",
+            |row| {
+                Ok(CaseRow {
+                    number: unsigned(row, 0)?,
+                    name: row.get(1)?,
+                    pattern: optional(row, 2)?,
+                    labels: row.get(3)?,
+                    edges: row.get(4)?,
+                    status: row.get(5)?,
+                    reason: row.get(6)?,
+                    cause: row.get(7)?,
+                })
+            },
+        )
+    }
+
+    /// Every execution, by case and by place of the executor in the plan.
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn executions(&self) -> Result<Vec<ExecutionRow>, CampaignError> {
+        self.rows(
+            "SELECT \"case\", place, executor, status, reason, cause, grade, node, op, because, class_mismatches, local_ulp,
+             bound_ratio, accumulated_ulp, difference, close_ratio, sort, assert_close, bound
+             FROM executions ORDER BY \"case\", place",
+            |row| {
+                Ok(ExecutionRow {
+                    case: unsigned(row, 0)?,
+                    place: unsigned(row, 1)?,
+                    executor: row.get(2)?,
+                    status: row.get(3)?,
+                    reason: row.get(4)?,
+                    cause: row.get(5)?,
+                    grade: row.get(6)?,
+                    node: row.get(7)?,
+                    op: row.get(8)?,
+                    because: row.get(9)?,
+                    class_mismatches: optional(row, 10)?,
+                    local_ulp: row.get(11)?,
+                    bound_ratio: row.get(12)?,
+                    accumulated_ulp: row.get(13)?,
+                    difference: row.get(14)?,
+                    close_ratio: row.get(15)?,
+                    sort: row.get(16)?,
+                    assert_close: row.get(17)?,
+                    bound: row.get(18)?,
+                })
+            },
+        )
+    }
+
+    /// Every node result, by case, place and executor.
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn nodes(&self) -> Result<Vec<NodeRow>, CampaignError> {
+        self.rows(
+            "SELECT \"case\", place, node, executor, op, dtype, class_mismatches, local_ulp, local_abs, bound_ratio,
+             accumulated_ulp, accumulated_abs, condition, difference, mean_difference
+             FROM nodes ORDER BY \"case\", place, executor",
+            |row| {
+                Ok(NodeRow {
+                    case: unsigned(row, 0)?,
+                    place: unsigned(row, 1)?,
+                    node: row.get(2)?,
+                    executor: row.get(3)?,
+                    op: row.get(4)?,
+                    dtype: row.get(5)?,
+                    class_mismatches: optional(row, 6)?,
+                    local_ulp: row.get(7)?,
+                    local_abs: row.get(8)?,
+                    bound_ratio: row.get(9)?,
+                    accumulated_ulp: row.get(10)?,
+                    accumulated_abs: row.get(11)?,
+                    condition: row.get(12)?,
+                    difference: row.get(13)?,
+                    mean_difference: row.get(14)?,
+                })
+            },
+        )
+    }
+
+    /// The lines of the verdicts, by case.
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn verdicts(&self) -> Result<Vec<(usize, String)>, CampaignError> {
+        self.rows("SELECT \"case\", verdict FROM verdicts ORDER BY \"case\"", |row| {
+            Ok((unsigned(row, 0)?, row.get(1)?))
+        })
+    }
+
+    /// What the workers said of themselves, by name: versions, instruction set, threads. A name stands twice where the machine
+    /// was another one when the campaign went on.
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn environment(&self) -> Result<Vec<(String, String)>, CampaignError> {
+        self.rows("SELECT name, facts FROM environment ORDER BY name, facts", |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+    }
+
+    /// Executions by executor and cause; `unavailable` or `failed` where there was no result to judge.
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn causes(&self) -> Result<BTreeMap<(String, String), usize>, CampaignError> {
+        let counts = self.rows(
+            "SELECT executor, coalesce(cause, status), count(*) FROM executions GROUP BY 1, 2",
+            |row| Ok(((row.get(0)?, row.get(1)?), unsigned(row, 2)?)),
+        )?;
+        Ok(counts.into_iter().collect())
+    }
+
+    /// Executions that a criterion finds: (`sort`, `assert_close`, `bound`, and a cause that is a fault).
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn found(&self) -> Result<[usize; 4], CampaignError> {
+        let faults: Vec<String> =
+            FAULTS.iter().filter(|c| c.is_fault()).map(|c| format!("'{}'", c.name())).collect();
+        let query = format!(
+            "SELECT total(sort), total(assert_close), total(bound), total(cause IN ({})) FROM executions",
+            faults.join(", ")
+        );
+        let found = self.connection.query_row(&query, [], |row| {
+            let count = |at| row.get::<_, f64>(at).map(|n| n as usize);
+            Ok([count(0)?, count(1)?, count(2)?, count(3)?])
+        });
+        found.map_err(|e| self.error(e))
+    }
+
+    /// How many rows of a table have this `status`.
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn with_status(&self, table: Table, status: &str) -> Result<usize, CampaignError> {
+        let query = match table {
+            Table::Cases => "SELECT count(*) FROM cases WHERE status = ?1",
+            Table::Executions => "SELECT count(*) FROM executions WHERE status = ?1",
+        };
+        let count = self.connection.query_row(query, [status], |row| unsigned(row, 0));
+        count.map_err(|e| self.error(e))
+    }
+
+    fn number(&self, query: &str) -> Result<i64, CampaignError> {
+        self.connection.query_row(query, [], |row| row.get(0)).map_err(|e| self.error(e))
+    }
+
+    fn rows<T>(
+        &self,
+        query: &str,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, CampaignError> {
+        let mut statement = self.connection.prepare(query).map_err(|e| self.error(e))?;
+        let rows = statement.query_map([], read).map_err(|e| self.error(e))?;
+        rows.collect::<Result<_, _>>().map_err(|e| self.error(e))
+    }
+
+    fn damaged(&self, what: impl Into<String>) -> CampaignError {
+        CampaignError::Damaged { file: self.file.clone(), what: what.into() }
+    }
+
+    /// What an error of SQLite's says about the file.
+    fn error(&self, source: rusqlite::Error) -> CampaignError {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase};
+        match source.sqlite_error_code() {
+            Some(NotADatabase) => CampaignError::NotALedger(self.file.clone()),
+            Some(DatabaseCorrupt) => self.damaged(source.to_string()),
+            Some(DatabaseBusy | DatabaseLocked) => CampaignError::Busy(self.file.clone()),
+            // The queries are fixed: what they do not find in a whole ledger is missing from this one.
+            Some(rusqlite::ErrorCode::Unknown) => self.damaged(source.to_string()),
+            None => self.damaged(source.to_string()),
+            Some(_) => CampaignError::Database { file: self.file.clone(), source },
+        }
+    }
+}
+
+/// A table with a `status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// `cases`
+    Cases,
+    /// `executions`
+    Executions,
+}
+
+const FAULTS: [Cause; 4] = [Cause::Framework, Cause::Vendor, Cause::Hardware, Cause::Defect];
+
+impl Writer {
+    /// Begins a ledger with a plan.
+    ///
+    /// # Errors
+    /// [`CampaignError::Exists`] where the file holds anything, [`CampaignError::Busy`] where another process writes it.
+    pub fn begin(file: &Path, plan: &Plan) -> Result<Writer, CampaignError> {
+        let lock = lock(file)?;
+        if std::fs::metadata(file).is_ok_and(|m| m.len() > 0 || !m.is_file()) {
+            // Another kind of file is named as such.
+            Ledger::open(file)?;
+            return Err(CampaignError::Exists(file.to_owned()));
+        }
+        let ledger = Ledger::connect(file, OpenFlags::SQLITE_OPEN_CREATE)?;
+        if !ledger.is_empty()? {
+            return Err(CampaignError::Exists(file.to_owned()));
+        }
+        let mut writer = Writer::over(ledger, lock)?;
+        let text = serde_json::to_string(plan).map_err(|e| writer.ledger.damaged(e.to_string()))?;
+        writer.transaction(|t| {
+            t.execute_batch(&format!(
+                "{SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {LEDGER_VERSION};"
+            ))?;
+            t.execute(
+                "INSERT INTO plan (id, format, plan) VALUES (1, ?1, ?2)",
+                params![LEDGER_FORMAT, text],
+            )?;
+            Ok(())
+        })?;
+        Ok(writer)
+    }
+
+    /// Opens a ledger to go on with its plan.
+    ///
+    /// # Errors
+    /// Those of [`Ledger::open`], and [`CampaignError::Busy`] where another process writes it.
+    pub fn resume(file: &Path) -> Result<Writer, CampaignError> {
+        if !file.is_file() {
+            return Err(CampaignError::Absent(file.to_owned()));
+        }
+        let lock = lock(file)?;
+        Writer::over(Ledger::open(file)?, lock)
+    }
+
+    fn over(ledger: Ledger, lock: File) -> Result<Writer, CampaignError> {
+        let set = || {
+            ledger.connection.pragma_update(None, "journal_mode", "DELETE")?;
+            ledger.connection.pragma_update(None, "synchronous", "FULL")?;
+            ledger.connection.pragma_update(None, "foreign_keys", true)
+        };
+        set().map_err(|e| ledger.error(e))?;
+        Ok(Writer { ledger, _lock: lock })
+    }
+
+    /// What is written so far.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Writes all rows of a case, or none.
+    ///
+    /// # Errors
+    /// [`CampaignError`] where they cannot be written, or the case has rows already.
+    pub fn record(&mut self, rows: &CaseRows) -> Result<(), CampaignError> {
+        self.transaction(|t| {
+            let c = &rows.case;
+            let number = c.number as i64;
+            t.prepare_cached(
+                "INSERT INTO cases (number, name, pattern, labels, edges, status, reason, cause)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            )?
+            .execute(params![
+                number, c.name, signed(c.pattern), c.labels, c.edges, c.status, c.reason, c.cause
+            ])?;
+            for e in &rows.executions {
+                t.prepare_cached(
+                    "INSERT INTO executions (\"case\", place, executor, status, reason, cause, grade, node, op, because,
+                     class_mismatches, local_ulp, bound_ratio, accumulated_ulp, difference, close_ratio, sort, assert_close,
+                     bound) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+                )?
+                .execute(params![
+                    number,
+                    e.place as i64,
+                    e.executor,
+                    e.status,
+                    e.reason,
+                    e.cause,
+                    e.grade,
+                    e.node,
+                    e.op,
+                    e.because,
+                    signed(e.class_mismatches),
+                    e.local_ulp,
+                    e.bound_ratio,
+                    e.accumulated_ulp,
+                    e.difference,
+                    e.close_ratio,
+                    e.sort,
+                    e.assert_close,
+                    e.bound
+                ])?;
+            }
+            for n in &rows.nodes {
+                t.prepare_cached(
+                    "INSERT INTO nodes (\"case\", place, node, executor, op, dtype, class_mismatches, local_ulp, local_abs,
+                     bound_ratio, accumulated_ulp, accumulated_abs, condition, difference, mean_difference)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                )?
+                .execute(params![
+                    number,
+                    n.place as i64,
+                    n.node,
+                    n.executor,
+                    n.op,
+                    n.dtype,
+                    signed(n.class_mismatches),
+                    n.local_ulp,
+                    n.local_abs,
+                    n.bound_ratio,
+                    n.accumulated_ulp,
+                    n.accumulated_abs,
+                    n.condition,
+                    n.difference,
+                    n.mean_difference
+                ])?;
+            }
+            if let Some(verdict) = &rows.verdict {
+                t.prepare_cached("INSERT INTO verdicts (\"case\", verdict) VALUES (?1, ?2)")?
+                    .execute(params![number, verdict])?;
+            }
+            t.prepare_cached("INSERT INTO timings (\"case\", seconds) VALUES (?1, ?2)")?
+                .execute(params![number, rows.seconds])?;
+            Ok(())
+        })
+    }
+
+    /// Writes what a worker says of itself, once. Returns whether it was said differently before.
+    ///
+    /// # Errors
+    /// [`CampaignError`] where it cannot be written.
+    pub fn facts(&mut self, name: &str, facts: &str) -> Result<bool, CampaignError> {
+        let mut others = false;
+        self.transaction(|t| {
+            let query = "SELECT count(*) FROM environment WHERE name = ?1 AND facts <> ?2";
+            others = t.query_row(query, params![name, facts], |row| row.get::<_, i64>(0))? > 0;
+            t.execute("INSERT OR IGNORE INTO environment (name, facts) VALUES (?1, ?2)", params![name, facts])
+                .map(drop)
+        })?;
+        Ok(others)
+    }
+
+    fn transaction(
+        &mut self,
+        write: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), CampaignError> {
+        let immediate = rusqlite::TransactionBehavior::Immediate;
+        let within = || {
+            let transaction = self.ledger.connection.transaction_with_behavior(immediate)?;
+            write(&transaction)?;
+            transaction.commit()
+        };
+        within().map_err(|source| CampaignError::Database { file: self.ledger.file.clone(), source })
+    }
+}
+
+/// The lock of the one writer.
+fn lock(ledger: &Path) -> Result<File, CampaignError> {
+    let mut name = ledger.as_os_str().to_owned();
+    name.push("-lock");
+    let path = PathBuf::from(name);
+    let io = |e| CampaignError::io(&path, e);
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(CampaignError::Busy(ledger.to_owned())),
+        Err(TryLockError::Error(e)) => Err(io(e)),
+    }
+}
+
+fn unsigned(row: &Row<'_>, at: usize) -> rusqlite::Result<usize> {
+    row.get::<_, i64>(at).map(|n| usize::try_from(n).unwrap_or(0))
+}
+
+fn optional(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<usize>> {
+    row.get::<_, Option<i64>>(at).map(|n| n.and_then(|n| usize::try_from(n).ok()))
+}
+
+fn signed(n: Option<usize>) -> Option<i64> {
+    n.and_then(|n| i64::try_from(n).ok())
+}
