@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use rayon::prelude::*;
 use ulpian_spec::trace::{Binding, BoundArgument, PATTERN_FORMAT, Pattern, PatternEdge};
 
-use crate::graph::{Edge, Graph, GraphSet};
+use crate::graph::{Edge, Graph, GraphSet, UNLABELLED};
 use crate::gspan::{Found, Occurrences, Options};
 
 /// How many occurrences are looked at for each image of a pattern's first node in a graph.
@@ -21,7 +21,7 @@ const MOST_SYMMETRIES: usize = 5040;
 pub fn patterns(set: &GraphSet, options: &Options, found: &[Found]) -> Vec<Pattern> {
     let traced = options.directed() && set.graphs.iter().any(|g| g.origin.is_some());
     let occurrences = traced.then(|| Occurrences::new(set, options));
-    let edges_are_plain = set.edge_labels.len() <= 1;
+    let edges_are_plain = set.edge_labels.len() == 1 && set.edge_labels.text(0) == UNLABELLED;
     let pattern = |(id, found): (usize, &Found)| {
         let edge = |e: &Edge| match edges_are_plain {
             true => PatternEdge::Plain(e.from as usize, e.to as usize),

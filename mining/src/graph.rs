@@ -12,6 +12,8 @@ use crate::{Error, ModelGraph};
 const COMMUTATIVE: [&str; 2] = ["add", "mul"];
 /// The argument of a commutative op, as the label of an edge.
 const OPERAND: &str = "operand";
+/// The label of edges that have none.
+pub const UNLABELLED: &str = "0";
 /// How many sources the calls of one graph may have in all once edges pass through its shape-only nodes.
 const MOST_SOURCES: usize = 20_000_000;
 
@@ -244,7 +246,7 @@ impl GraphSet {
             bound.sort_unstable();
             bound.dedup();
             let label = match edge_labels {
-                EdgeLabels::None => self.edge_labels.number("0"),
+                EdgeLabels::None => self.edge_labels.number(UNLABELLED),
                 EdgeLabels::Argument => {
                     let op = &model.nodes[ids[to as usize]].label;
                     self.edge_labels.number(&joined(op, &bound))

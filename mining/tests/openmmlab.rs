@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use common::{Canonical, by_form, canonical};
+use ulpian_mining::files::Lines;
+use ulpian_mining::graph::{EdgeLabels, FromTrace};
 use ulpian_mining::gspan::{Found, Options, mine};
-use ulpian_mining::{GraphSet, Limits, gspan_text};
+use ulpian_mining::{GraphSet, Limits, ModelGraph, gspan_text};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -69,6 +71,50 @@ fn counts_at_other_supports_are_those_of_that_gbolt() {
     assert_eq!(by_nodes(&mined(&set, 1, true)), [85, 223, 524, 1215, 2811, 6542]);
     assert_eq!(by_nodes(&mined(&set, 2, true)), [66, 125, 252, 558, 1246, 2801]);
     assert_eq!(by_nodes(&mined(&set, 10, true)), [16, 22, 34, 63, 124, 248]);
+}
+
+/// The models as traces.
+fn traces() -> Vec<ModelGraph> {
+    let mut lines = Lines::open(&data("openmmlab49a.traces.jsonl.zst"), Limits::default()).unwrap();
+    let mut models: Vec<ModelGraph> = Vec::new();
+    while let Some(line) = lines.next_line().unwrap() {
+        match models.last_mut() {
+            Some(model) if model.nodes.len() < model.header.nodes => {
+                model.nodes.push(serde_json::from_str(line).unwrap());
+            }
+            _ => models.push(ModelGraph { header: serde_json::from_str(line).unwrap(), nodes: Vec::new() }),
+        }
+    }
+    assert_eq!(models.len(), 49);
+    models
+}
+
+/// The numbers of patterns, directed and not, at support 5.
+fn counts(traces: &[ModelGraph], options: FromTrace) -> [Vec<usize>; 2] {
+    let mut set = GraphSet::default();
+    traces.iter().for_each(|model| set.push_trace(model, options).unwrap());
+    set.sort_labels();
+    [true, false].map(|directed| by_nodes(&mined(&set, 5, directed)))
+}
+
+#[test]
+fn traces_give_the_counts_of_the_graphs_made_from_them() {
+    let plain = FromTrace::default();
+    let expected = [[28, 53, 99, 186, 347, 680], [23, 44, 82, 148, 268, 495]];
+    assert_eq!(counts(&traces(), plain), expected);
+
+    let bridged = FromTrace { bridge_shape_ops: true, ..plain };
+    let expected = [[32, 60, 108, 209, 395, 795], [27, 49, 90, 161, 296, 556]];
+    assert_eq!(counts(&traces(), bridged), expected);
+
+    // The other miners' graphs tell the two operands of add and mul apart.
+    let mut traces = traces();
+    for source in traces.iter_mut().flat_map(|m| &mut m.nodes).flat_map(|n| &mut n.inputs) {
+        source.argument.insert(0, '_');
+    }
+    let labelled = FromTrace { edge_labels: EdgeLabels::Argument, ..plain };
+    let expected = [[33, 55, 96, 166, 289, 537], [28, 50, 87, 147, 261, 478]];
+    assert_eq!(counts(&traces, labelled), expected);
 }
 
 #[test]
