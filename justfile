@@ -40,12 +40,10 @@ dist:
     target/release/ulpian completions zsh > target/dist/_ulpian
     target/release/ulpian completions fish > target/dist/ulpian.fish
 
-<<<<<<< HEAD
 # Traces some 110 real models into DIR, one after another. Needs a Python with their packages (see the README).
 trace-models DIR:
     grep -v '^#' tests/tracing/models.txt | tr '\n' '\0' | xargs -0 cargo run --release --locked -- trace --json --out {{DIR}}
-=======
+
 # Times the miner; beside others where their commands are given (see mining/benches/mine.rs).
 bench-mine *others:
     cargo bench --locked -p ulpian-mining --bench mine -- {{others}}
->>>>>>> 64763fd (Check the miner's counts from traces too, time it beside others, fuzz its text format, and show it in the README)
