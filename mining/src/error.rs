@@ -32,7 +32,7 @@ pub enum Error {
         message: String,
     },
     /// Two graphs of one name, so that nobody could tell which of them holds a pattern.
-    #[error("two graphs are named `{name}`; leave one of them out, or trace it under another name")]
+    #[error("two graphs are named `{name}`; leave one of them out, or give it another name")]
     SameName {
         /// The name.
         name: String,

@@ -99,3 +99,24 @@ fn directed_patterns_of_200_random_sets() {
 fn undirected_patterns_of_200_random_sets() {
     assert!(agree(false, 2) > 10_000);
 }
+
+#[test]
+fn duplicates_are_those_with_one_canonical_form() {
+    let mut random = Random(5);
+    for round in 0..200 {
+        let directed = round % 2 == 0;
+        let mut graphs: Vec<Small> = (0..3).flat_map(|_| random_set(&mut random, directed)).collect();
+        for (nodes, edges) in graphs.clone() {
+            // The same with its nodes turned around.
+            let last = nodes.len() as u32 - 1;
+            let turned = edges.iter().map(|&(from, to, label)| (last - from, last - to, label)).collect();
+            graphs.push((nodes.into_iter().rev().collect(), turned));
+        }
+        let mut set = set_of(&graphs);
+        let dropped = set.deduplicate(directed);
+        let forms: BTreeSet<Canonical> =
+            graphs.iter().map(|(nodes, edges)| canonical(nodes, edges, directed)).collect();
+        assert_eq!(set.graphs.len(), forms.len(), "round {round}: {graphs:?}");
+        assert_eq!(set.graphs.len() + dropped.len(), graphs.len());
+    }
+}
