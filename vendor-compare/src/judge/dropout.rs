@@ -10,7 +10,7 @@ const DEVIATIONS: f64 = 6.0;
 
 /// What a result says about the mask behind it.
 pub(super) struct Derived {
-    /// Where the result is not 0, or the input is 0 and the two cannot be told apart.
+    /// Where the result is not 0 (of an infinity, not NaN), or the input is 0 or NaN and the two cannot be told apart.
     pub mask: Arc<HostTensor>,
     /// Why the kept fraction is not plausible.
     pub implausible: Option<String>,
@@ -24,9 +24,12 @@ pub(super) fn derive(args: &Dropout<Arc<HostTensor>>, got: &HostTensor) -> Optio
     let (mut tried, mut kept) = (0usize, 0usize);
     let mask = (0..got.len())
         .map(|i| {
-            let zero_input = args.input.get_f64(i) == 0.0;
-            let keep = zero_input || got.get_f64(i) != 0.0;
-            if !zero_input {
+            let (x, y) = (args.input.get_f64(i), got.get_f64(i));
+            let cannot_tell = x == 0.0 || x.is_nan();
+            // A dropped infinity is infinity times 0.
+            let dropped = y == 0.0 || (x.is_infinite() && y.is_nan());
+            let keep = cannot_tell || !dropped;
+            if !cannot_tell {
                 tried += 1;
                 kept += usize::from(keep);
             }
@@ -63,6 +66,18 @@ mod tests {
         .expect("same type");
         assert_eq!(derived.mask.to_f64_vec(), [1.0, 1.0, 0.0, 1.0]);
         assert!(derived.implausible.is_none());
+    }
+
+    #[test]
+    fn a_dropped_infinity_is_nan_and_nan_says_nothing() {
+        let input = HostTensor::f32(&[3], &[f32::INFINITY, f32::NAN, f32::NEG_INFINITY]);
+        let got = HostTensor::f32(&[3], &[f32::NAN, f32::NAN, f32::NEG_INFINITY]);
+        let derived = derive(&args(input, 0.5), &got).expect("same type");
+        assert_eq!(derived.mask.to_f64_vec(), [0.0, 1.0, 1.0]);
+        assert!(derived.implausible.is_none());
+        let input = HostTensor::f32(&[1], &[f32::INFINITY]);
+        let all = derive(&args(input, 1.0), &HostTensor::f32(&[1], &[f32::NAN])).expect("same type");
+        assert!(all.implausible.is_none());
     }
 
     #[test]

@@ -6,12 +6,14 @@ use ulpian_spec::ops::linear::Linear;
 use ulpian_spec::{Enclosure, OpKind};
 
 use super::products::{Matrix, accumulate, figures, magnitudes};
-use super::{Levels, Operand, Row};
+use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
     kind: OpKind::Linear,
-    bound: "gamma_K |A| |B|; with a bias gamma_{K+1} (|A| |B| + |bias|)",
-    reason: "K products and their sum in any order, with or without FMA (Higham, section 3.1)",
+    bound: "gamma_K |A| |B|; with a bias gamma_{K+1} (|A| |B| + |bias|); a 16-bit product with a one-dimensional weight u_out (|y| + \
+            |bias|) more",
+    reason: "K products and their sum in any order, with or without FMA (Higham, section 3.1); a one-dimensional weight is \
+             documented as such only, and matmul and add, two ops of the result's dtype, compute it",
     blas: true,
 };
 
@@ -43,6 +45,15 @@ pub(super) fn levels(args: &Linear<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> V
             if let Some(carried) = carried.as_mut() {
                 carried[i] += bias.error_at(at);
             }
+        }
+    }
+    let a = Arithmetic::of(y.value.dtype());
+    if let ([_], Some(bias), true) = (args.weight.shape, args.bias, a.narrow) {
+        // The product is |y - bias| at most; what it loses is carried into the sum.
+        let carried = carried.get_or_insert_with(|| vec![0.0; y.len()]);
+        for (i, carried) in carried.iter_mut().enumerate() {
+            let at = if bias.len() == 1 { 0 } else { i % n };
+            *carried += a.u_out * (1.0 + a.u_out) * (y.center[i].abs() + bias.values[at].abs()) + a.eta_out;
         }
     }
     vec![figures(y, scale, carried, k as f64, args.bias.is_some())]
