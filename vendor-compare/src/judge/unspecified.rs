@@ -1,5 +1,7 @@
 //! Elements for which PyTorch's documentation allows several answers: one table, a reason per row.
 
+mod sums;
+
 use std::sync::Arc;
 
 use ulpian_reference::round;
@@ -76,7 +78,7 @@ const POOL_TIE: Row = Row {
 
 /// Every row.
 #[cfg(test)]
-const TABLE: [Row; 8] = [
+const TABLE: [Row; 10] = [
     SOFTMAX_MINUS_INF,
     SOFTMAX_PLUS_INF,
     SOFTMAX_NARROWED,
@@ -85,6 +87,8 @@ const TABLE: [Row; 8] = [
     RELU_NAN,
     POOL_NAN,
     POOL_TIE,
+    sums::PADDED_WEIGHT,
+    sums::OVERFLOW_AGAINST_INFINITY,
 ];
 
 /// The sign of a zero, for every op that computes.
@@ -187,6 +191,7 @@ pub(super) fn open_elements(op: &Op<Arc<HostTensor>>, results: &[Option<Arc<Host
                 })
                 .collect()
         }
+        Op::Matmul(_) | Op::Linear(_) | Op::Conv2d(_) => sums::open_elements(op, got),
         _ => pool(op, results),
     }
 }

@@ -28,7 +28,10 @@ pub(crate) fn tensor(dtype: &str, shape: &[usize], data: &[f64]) -> String {
             x => format!("{x:?}"),
         })
         .collect();
-    format!(r#"{{"dtype": "{dtype}", "shape": {shape:?}, "data": [{}]}}"#, data.join(", "))
+    let data = data.join(", ");
+    // What has no dimension is a bare number.
+    let data = if shape.is_empty() { data } else { format!("[{data}]") };
+    format!(r#"{{"dtype": "{dtype}", "shape": {shape:?}, "data": {data}}}"#)
 }
 
 /// Numbers in [-1, 1) with few bits, the same on every run.
