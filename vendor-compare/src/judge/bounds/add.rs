@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use ulpian_spec::ops::TensorOrScalar;
 use ulpian_spec::ops::add::Add;
 use ulpian_spec::{Enclosure, OpKind};
 
-use super::operand::Broadcast;
+use super::operand::Pair;
 use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
@@ -20,34 +19,20 @@ pub(super) const ROW: Row = Row {
 pub(super) fn levels(args: &Add<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> Vec<Levels> {
     let y = &truth[0];
     let a = Arithmetic::of(y.value.dtype());
-    let left = Broadcast::new(args.input.shape, y.value.shape());
-    let right = match args.other {
-        TensorOrScalar::Tensor(t) => Some((t, Broadcast::new(t.shape, y.value.shape()))),
-        TensorOrScalar::Scalar(_) => None,
-    };
+    let pair = Pair::new(args.input, args.other, y.value.shape());
     let alpha = args.alpha.as_f64();
     let alpha_error = a.conversion(alpha);
     let (worst, scale) = (0..y.len())
         .into_par_iter()
         .map(|i| {
-            let l = left.at(i);
-            let (x, x_error) = (args.input.values[l], args.input.error_at(l));
-            let (b, b_error, b_converted) = match (&right, args.other) {
-                (Some((t, at)), _) => {
-                    let r = at.at(i);
-                    (t.values[r], t.error_at(r), t.conversion_at(&a, r))
-                }
-                (None, TensorOrScalar::Scalar(s)) => (s.as_f64(), 0.0, a.conversion(s.as_f64())),
-                (None, TensorOrScalar::Tensor(_)) => (0.0, 0.0, 0.0),
-            };
-            let scale = x.abs() + (alpha * b).abs();
+            let [x, b] = pair.at(&a, i);
+            let scale = x.value.abs() + (alpha * b.value).abs();
             if a.out.is_none() {
                 return (0.0, scale);
             }
-            let product = if alpha.abs() == 1.0 { 0.0 } else { a.u * (alpha * b).abs() + a.eta };
-            let converted =
-                args.input.conversion_at(&a, l) + b_converted * alpha.abs() + alpha_error * b.abs();
-            let carried = x_error + alpha.abs() * b_error;
+            let product = if alpha.abs() == 1.0 { 0.0 } else { a.u * (alpha * b.value).abs() + a.eta };
+            let converted = x.converted + b.converted * alpha.abs() + alpha_error * b.value.abs();
+            let carried = x.error + alpha.abs() * b.error;
             let before = (product + converted) * (1.0 + 4.0 * a.u_out) + carried;
             (a.stored(y.center[i], before + a.u * (y.center[i].abs() + before)), scale)
         })

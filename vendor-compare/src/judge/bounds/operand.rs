@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use ulpian_spec::ops::TensorOrScalar;
 use ulpian_spec::{DType, HostTensor};
 
 use super::Arithmetic;
@@ -83,6 +84,54 @@ impl Broadcast {
             rest /= size.max(1);
         }
         position
+    }
+}
+
+/// The operands of an elementwise op of two, the second of which may be a number.
+pub(super) struct Pair<'a> {
+    left: &'a Operand<'a>,
+    at_left: Broadcast,
+    right: TensorOrScalar<(&'a Operand<'a>, Broadcast)>,
+}
+
+/// An operand's element.
+pub(super) struct Element {
+    /// Its value.
+    pub value: f64,
+    /// The bound on its error.
+    pub error: f64,
+    /// The error of its conversion to the result's dtype.
+    pub converted: f64,
+}
+
+impl<'a> Pair<'a> {
+    /// Both, broadcast to a result of shape `out`.
+    pub(super) fn new(
+        left: &'a Operand<'a>,
+        right: TensorOrScalar<&'a Operand<'a>>,
+        out: &[usize],
+    ) -> Pair<'a> {
+        let right = match right {
+            TensorOrScalar::Tensor(t) => TensorOrScalar::Tensor((t, Broadcast::new(t.shape, out))),
+            TensorOrScalar::Scalar(s) => TensorOrScalar::Scalar(s),
+        };
+        Pair { left, at_left: Broadcast::new(left.shape, out), right }
+    }
+
+    /// The elements that make result `i` in arithmetic `a`.
+    pub(super) fn at(&self, a: &Arithmetic, i: usize) -> [Element; 2] {
+        let of = |t: &Operand<'_>, at: usize| Element {
+            value: t.values[at],
+            error: t.error_at(at),
+            converted: t.conversion_at(a, at),
+        };
+        let right = match &self.right {
+            TensorOrScalar::Tensor((t, at)) => of(t, at.at(i)),
+            TensorOrScalar::Scalar(s) => {
+                Element { value: s.as_f64(), error: 0.0, converted: a.conversion(s.as_f64()) }
+            }
+        };
+        [of(self.left, self.at_left.at(i)), right]
     }
 }
 
