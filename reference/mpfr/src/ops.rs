@@ -317,7 +317,17 @@ fn gelu(x: &Real, prec: u32) -> Real {
         Real::Num(v) => {
             let root = Float::with_val(prec, 2).sqrt();
             let z = -Float::with_val(prec, v / &root);
-            let y: Float = z.erfc() * v / 2;
+            // log2 of e^(z^2), about: MPFR's erfc may not return where this is vast.
+            let bits = z.to_f64().powi(2) * std::f64::consts::LOG2_E;
+            if bits > 1e7 && z.is_sign_positive() {
+                return tiny(true, prec);
+            }
+            // 1 - erfc(|z|) / 2 rounds to 1 where erfc(|z|) < 2^-bits is below half a unit.
+            let y: Float = if z.is_sign_negative() && bits > f64::from(prec + 8) {
+                v.clone()
+            } else {
+                z.erfc() * v / 2
+            };
             if y.is_zero() { tiny(v.is_sign_negative(), prec) } else { Real::Num(below(y, v)) }
         }
         other => other.clone(),
