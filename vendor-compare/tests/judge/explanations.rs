@@ -138,6 +138,34 @@ fn what_the_documentation_leaves_open_is_unspecified() {
 }
 
 #[test]
+fn an_infinite_weight_over_padding_and_an_overflow_against_infinity_are_nobodys_fault() {
+    let inf = f64::INFINITY;
+    let padded = case(&format!(
+        r#"[{{"id": "n", "op": "conv2d", "args": {{"input": {}, "weight": {}, "padding": [0, 1]}}}}]"#,
+        f32s(&[1, 1, 1, 2], &[2.0, 3.0]),
+        f32s(&[1, 1, 1, 3], &[inf, 10.0, 1.0])
+    ));
+    let sum = case(&format!(
+        r#"[{{"id": "n", "op": "linear", "args": {{"input": {}, "weight": {}, "bias": {}}}}}]"#,
+        f32s(&[1, 2], &[2e38, 2e38]),
+        f32s(&[1, 2], &[-1.0, -1.0]),
+        f32s(&[1], &[inf])
+    ));
+    let (i, nan) = (f32::INFINITY, f32::NAN);
+    for (case, shape, got, open) in [
+        (&padded, &[1, 1, 1, 2][..], &[23.0, i][..], true),
+        (&padded, &[1, 1, 1, 2], &[24.0, i], false),
+        (&padded, &[1, 1, 1, 2], &[23.0, nan], false),
+        (&sum, &[1, 1], &[nan], true),
+        (&sum, &[1, 1], &[-i], false),
+    ] {
+        let verdict = hear(case, vec![("torch:cpu", Outcome::Ok(returns(shape, got)))]).verdict;
+        assert_eq!(verdict.cause == Cause::Unspecified, open, "{got:?}: {}", verdict.because);
+        assert_eq!(verdict.cause.is_fault(), !open, "{got:?}: {}", verdict.because);
+    }
+}
+
+#[test]
 fn a_zeros_sign_is_open_where_something_is_computed_and_not_in_a_copy() {
     let one = |op: &str, more: &str| {
         let input = f32s(&[2], &[0.0, 1.0]);
