@@ -77,6 +77,8 @@ _DUNDER = {
     "sub": "sub",
     "isub": "sub",
     "neg": "neg",
+    "eq": "eq",
+    "ne": "ne",
 }
 
 

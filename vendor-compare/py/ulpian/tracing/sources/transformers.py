@@ -33,6 +33,8 @@ def load(name, options):
     name, _, changes = name.partition("?")
     config = _config(transformers, name, changes)
     config._attn_implementation = "eager"
+    # Where a type has several models, the list that names the wanted one may not be absent.
+    config.architectures = config.architectures or []
     with torch.device("meta"):
         parameters = sum(p.numel() for p in _model(transformers, config).parameters())
     if parameters > MAX_PARAMETERS:
