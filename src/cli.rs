@@ -372,6 +372,8 @@ pub(crate) enum Campaign {
     Resume(CampaignResume),
     /// Say how far a campaign is, and what it has found
     Status(CampaignStatus),
+    /// Make the worst of each group of findings small, and write it as a case and as a script that needs torch alone
+    Findings(CampaignFindings),
     /// Write a campaign's rows as JSON Lines or CSV
     Export(CampaignExport),
 }
@@ -428,6 +430,24 @@ pub(crate) struct CampaignStatus {
     /// The ledger to read, which may be in use
     #[arg(long, value_name = "FILE")]
     pub(crate) ledger: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignFindings {
+    /// The ledger, which keeps what is made
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: PathBuf,
+    /// Folder for NAME.json and NAME.py, made where needed
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Only the worst of them
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Cases that may be judged to make one finding small
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pub(crate) tries: usize,
+    #[command(flatten)]
+    pub(crate) python: Python,
 }
 
 #[derive(Debug, Args)]

@@ -261,3 +261,35 @@ pub struct ExportedExecution {
     /// The reason, a sentence.
     pub because: Option<String>,
 }
+
+/// A line of `campaign findings --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CampaignFinding {
+    /// Its name.
+    pub finding: String,
+    /// The id of its pattern, where the cases were generated for one.
+    pub pattern: Option<usize>,
+    /// The labels of its pattern, or its ops; blanks between them.
+    pub labels: String,
+    /// The op at fault.
+    pub op: String,
+    /// The cause.
+    pub cause: String,
+    /// The executor.
+    pub executor: String,
+    /// How many executions show it.
+    pub executions: usize,
+    /// The case that shows it most.
+    pub case: String,
+    /// Elements of that case's tensors.
+    pub elements: usize,
+    /// Elements of the small case's tensors; absent where the finding was not met again.
+    pub elements_left: Option<usize>,
+    /// The verdict, a sentence.
+    pub because: Option<String>,
+    /// The small case.
+    pub file: Option<String>,
+    /// The script, where PyTorch alone can show it.
+    pub repro: Option<String>,
+}

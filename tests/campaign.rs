@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use common::{Said, file, run, run_with_python, text, ulpian_with_python};
 use rusqlite::types::Value as Sql;
 use ulpian::campaign::Writer;
-use ulpian::records::{CampaignCase, CampaignSummary, ExportedExecution};
+use ulpian::records::{CampaignCase, CampaignFinding, CampaignSummary, ExportedExecution};
+use ulpian::spec::verdict::CaseVerdict;
 
 /// A division by a scalar of some numbers, and the square of the quotient.
 fn division(folder: &Path, name: &str, by: f32) -> PathBuf {
@@ -235,6 +236,69 @@ fn bad_usage_is_told() {
         assert_eq!(said.code, 2, "{args:?}");
         assert!(said.err.contains(message), "{args:?}: {}", said.err);
     }
+}
+
+/// PyTorch's batch_norm in evaluation folds mean and variance into one scale and shift, which loses what a mean far from zero
+/// leaves: a finding on every CPU.
+#[test]
+fn findings_become_small_cases_and_scripts_that_show_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = dir.path().join("cases");
+    let data = |len: usize, from: f64| {
+        let values: Vec<String> =
+            (0..len).map(|i| format!("{}", from + (i as f64 * 0.618).fract())).collect();
+        values.join(", ")
+    };
+    let json = format!(
+        r#"{{"format": "ulpian-case/1", "name": "shifted", "source": "a test", "nodes": [
+            {{"id": "a", "op": "relu", "args": {{"input": {{"dtype": "float32", "shape": [4, 3, 2, 2], "data": [{}]}}}}}},
+            {{"id": "y", "op": "batch_norm", "args": {{"input": "%a",
+                "running_mean": {{"dtype": "float32", "shape": [3], "data": [{}]}},
+                "running_var": {{"dtype": "float32", "shape": [3], "data": [{}]}}, "training": false}}}}], "outputs": ["y"]}}"#,
+        data(48, 1000.0),
+        data(3, 1000.25),
+        data(3, 0.5)
+    );
+    file(&cases, "shifted.json", json);
+    let (ledger, out) = (dir.path().join("found.db"), dir.path().join("out"));
+    let said = run_with_python(&[
+        "campaign",
+        "run",
+        "--quiet",
+        "--interventions",
+        "quick",
+        "--cases",
+        text(&cases),
+        "--ledger",
+        text(&ledger),
+    ]);
+    assert_eq!(said.code, 1, "{}{}", said.out, said.err);
+    let args = ["campaign", "findings", "--json", "--ledger", text(&ledger), "--out", text(&out)];
+    let said = run_with_python(&args);
+    assert_eq!(said.code, 1, "{}", said.err);
+    let lines: Vec<CampaignFinding> = said.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert!(!lines.is_empty());
+    let python = std::env::var("ULPIAN_PYTHON").ok();
+    for line in &lines {
+        assert_eq!((line.op.as_str(), line.cause.as_str()), ("batch_norm", "framework"));
+        assert!(line.elements_left.unwrap() < line.elements / 4, "{line:?}");
+        // The small case has the verdict of the large one.
+        let judged =
+            run_with_python(&["judge", "--json", "--executor", &line.executor, line.file.as_ref().unwrap()]);
+        let verdict: CaseVerdict = serde_json::from_str(judged.out.trim()).unwrap();
+        assert_eq!(verdict.verdict.cause.name(), line.cause);
+        let script = line.repro.as_ref().unwrap();
+        assert!(std::fs::read_to_string(script).unwrap().lines().count() < 60);
+        if let Some(python) = &python {
+            let ran = std::process::Command::new(python).arg(script).output().unwrap();
+            let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+            assert_eq!(ran.status.code(), Some(1), "{printed}{}", String::from_utf8_lossy(&ran.stderr));
+            assert!(printed.contains("computed:") && printed.contains("certified:"), "{printed}");
+        }
+    }
+    // What was made small is kept.
+    let again = run_with_python(&args);
+    assert_eq!(again.out, said.out);
 }
 
 /// A campaign whose process is killed again and again ends with the rows of one that was left alone.

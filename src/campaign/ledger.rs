@@ -15,7 +15,8 @@ use ulpian_spec::verdict::Cause;
 use super::CampaignError;
 use super::plan::Plan;
 use super::rows::{
-    APPLICATION_ID, CaseRow, CaseRows, ExecutionRow, LEDGER_FORMAT, LEDGER_VERSION, NodeRow, SCHEMA,
+    APPLICATION_ID, CaseRow, CaseRows, ExecutionRow, FindingRow, LEDGER_FORMAT, LEDGER_VERSION, NodeRow,
+    SCHEMA,
 };
 
 /// How long a reader and the writer wait for each other.
@@ -229,6 +230,30 @@ impl Ledger {
         self.rows("SELECT \"case\", verdict FROM verdicts ORDER BY \"case\"", |row| {
             Ok((unsigned(row, 0)?, row.get(1)?))
         })
+    }
+
+    /// The findings that were made small, by case and place.
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn findings(&self) -> Result<Vec<FindingRow>, CampaignError> {
+        self.rows(
+            "SELECT \"case\", place, executions, name, elements, elements_left, because, minimised, repro FROM findings
+             ORDER BY \"case\", place",
+            |row| {
+                Ok(FindingRow {
+                    case: unsigned(row, 0)?,
+                    place: unsigned(row, 1)?,
+                    executions: unsigned(row, 2)?,
+                    name: row.get(3)?,
+                    elements: unsigned(row, 4)?,
+                    elements_left: unsigned(row, 5)?,
+                    because: row.get(6)?,
+                    minimised: row.get(7)?,
+                    repro: row.get(8)?,
+                })
+            },
+        )
     }
 
     /// What the workers said of themselves, by name: versions, instruction set, threads. A name stands twice where the machine
@@ -461,6 +486,41 @@ impl Writer {
             t.prepare_cached("INSERT INTO timings (\"case\", seconds) VALUES (?1, ?2)")?
                 .execute(params![number, rows.seconds])?;
             Ok(())
+        })
+    }
+
+    /// Writes a finding that was made small, in place of an earlier one about the same execution.
+    ///
+    /// # Errors
+    /// [`CampaignError`] where it cannot be written.
+    pub fn record_finding(&mut self, row: &FindingRow) -> Result<(), CampaignError> {
+        self.transaction(|t| {
+            let query = "INSERT OR REPLACE INTO findings
+                 (\"case\", place, executions, name, elements, elements_left, because, minimised, repro)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+            let values = params![
+                row.case as i64,
+                row.place as i64,
+                row.executions as i64,
+                row.name,
+                row.elements as i64,
+                row.elements_left as i64,
+                row.because,
+                row.minimised,
+                row.repro
+            ];
+            t.execute(query, values).map(drop)
+        })
+    }
+
+    /// Takes a finding away: another execution shows it more by now.
+    ///
+    /// # Errors
+    /// [`CampaignError`] where it cannot be written.
+    pub fn drop_finding(&mut self, case: usize, place: usize) -> Result<(), CampaignError> {
+        self.transaction(|t| {
+            let query = "DELETE FROM findings WHERE \"case\" = ?1 AND place = ?2";
+            t.execute(query, params![case as i64, place as i64]).map(drop)
         })
     }
 

@@ -5,9 +5,13 @@
 //! on where it was, and ends with the ledger that an undisturbed one has (its [timings](rows::SCHEMA) apart). [`run`] does the
 //! work. What scripts read is in [`rows`].
 
+mod axes;
 pub mod criteria;
+pub mod findings;
 pub mod ledger;
+pub mod minimise;
 pub mod plan;
+pub mod repro;
 pub mod rows;
 pub mod runner;
 

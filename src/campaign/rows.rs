@@ -212,6 +212,30 @@ pub struct NodeRow {
     pub mean_difference: Option<f64>,
 }
 
+/// A finding made small.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FindingRow {
+    /// The number of the case that shows it most.
+    pub case: usize,
+    /// The executor's place in the plan.
+    pub place: usize,
+    /// How many executions have the same pattern, op, cause and executor.
+    pub executions: usize,
+    /// Its name, for files.
+    pub name: String,
+    /// Elements of the whole case's tensors.
+    pub elements: usize,
+    /// Elements of the small case's tensors.
+    pub elements_left: usize,
+    /// The verdict on the small case, a sentence.
+    pub because: String,
+    /// The small case, as a case file with every tensor inline.
+    pub minimised: String,
+    /// The script that shows it with torch alone, where one can.
+    pub repro: Option<String>,
+}
+
 /// Everything that one case gives to the ledger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseRows {

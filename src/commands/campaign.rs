@@ -1,4 +1,4 @@
-//! `ulpian campaign run|resume|status|export`
+//! `ulpian campaign run|resume|status|findings|export`
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
+use ulpian::Executors;
 use ulpian::campaign::ledger::Table;
+use ulpian::campaign::minimise::Budget;
 use ulpian::campaign::plan::{Cases, Hearing};
-use ulpian::campaign::rows::{CaseRows, ExecutionRow};
-use ulpian::campaign::{self, CampaignError, Ledger, Plan, Source, Watch, Writer};
+use ulpian::campaign::rows::{CaseRows, ExecutionRow, FindingRow};
+use ulpian::campaign::{self, CampaignError, Ledger, Plan, Source, Watch, Writer, findings};
 use ulpian::pipeline::Interventions;
-use ulpian::records::{CampaignCase, CampaignSummary, CriteriaCounts, ExportedExecution};
+use ulpian::records::{CampaignCase, CampaignFinding, CampaignSummary, CriteriaCounts, ExportedExecution};
 use ulpian::spec::ExecutorId;
 use ulpian::spec::verdict::Cause;
 
@@ -26,6 +28,7 @@ pub(crate) fn run(args: &Campaign, common: &Common, reporter: &mut Reporter) -> 
         Campaign::Run(args) => begin(args, common, reporter),
         Campaign::Resume(args) => resume(args, common, reporter),
         Campaign::Status(args) => status(args, reporter),
+        Campaign::Findings(args) => findings(args, common, reporter),
         Campaign::Export(args) => export(args, reporter),
     }
 }
@@ -65,16 +68,21 @@ fn begin(args: &cli::CampaignRun, common: &Common, reporter: &mut Reporter) -> R
 }
 
 fn resume(args: &cli::CampaignResume, common: &Common, reporter: &mut Reporter) -> Result<Exit, Failure> {
-    let writer = Writer::resume(&args.ledger).map_err(failure)?;
-    let plan = writer.ledger().plan().map_err(failure)?;
-    if plan.ulpian != env!("CARGO_PKG_VERSION") {
-        let (file, began) = (args.ledger.clone(), plan.ulpian);
-        return Err(failure(CampaignError::OtherVersion { file, began }));
-    }
-    plan.check_files().map_err(failure)?;
+    let (writer, plan) = reopen(&args.ledger).map_err(failure)?;
     let sources = plan.sources().map_err(failure)?;
     let cases = Cases::of(&plan, sources.as_ref()).map_err(failure)?;
     go_on(writer, &plan, &cases, &args.python, common, reporter)
+}
+
+/// A ledger to be written to, and its plan, whose files are what they were.
+fn reopen(ledger: &Path) -> Result<(Writer, Plan), CampaignError> {
+    let writer = Writer::resume(ledger)?;
+    let plan = writer.ledger().plan()?;
+    if plan.ulpian != env!("CARGO_PKG_VERSION") {
+        return Err(CampaignError::OtherVersion { file: ledger.to_owned(), began: plan.ulpian });
+    }
+    plan.check_files()?;
+    Ok((writer, plan))
 }
 
 /// Judges what is left, and says what the whole ledger holds.
@@ -88,9 +96,7 @@ fn go_on(
 ) -> Result<Exit, Failure> {
     let file = writer.ledger().file().to_owned();
     let done = writer.ledger().done().map_err(failure)?;
-    let common = Common { seed: plan.seed, ..common.clone() };
-    let timeout = Duration::from_secs_f64(plan.timeout);
-    let mut executors = environment::executors(python, &common, timeout, reporter);
+    let mut executors = executors(plan, python, common, reporter);
     let words = format!(
         "ended; what is done is kept. Go on with: ulpian campaign resume --ledger {}",
         file.display()
@@ -107,6 +113,12 @@ fn go_on(
     reporter.record(&summary)?;
     reporter.text(&report::campaign::summary(&summary));
     Ok(code(&summary, plan))
+}
+
+/// The executors under the plan's seed and timeout.
+fn executors(plan: &Plan, python: &cli::Python, common: &Common, reporter: &Reporter) -> Executors {
+    let common = Common { seed: plan.seed, ..common.clone() };
+    environment::executors(python, &common, Duration::from_secs_f64(plan.timeout), reporter)
 }
 
 /// Shows what happens.
@@ -200,6 +212,65 @@ fn code(summary: &CampaignSummary, plan: &Plan) -> Exit {
         exit = exit.max(Exit::Undecided);
     }
     exit
+}
+
+fn findings(args: &cli::CampaignFindings, common: &Common, reporter: &mut Reporter) -> Result<Exit, Failure> {
+    let (mut writer, plan) = reopen(&args.ledger).map_err(failure)?;
+    let sources = plan.sources().map_err(failure)?;
+    let cases = Cases::of(&plan, sources.as_ref()).map_err(failure)?;
+    let mut executors = executors(&plan, &args.python, common, reporter);
+    let groups = findings::group(writer.ledger()).map_err(failure)?;
+    let current =
+        |row: &FindingRow| groups.iter().any(|f| (f.case.number, f.worst.place) == (row.case, row.place));
+    for row in writer.ledger().findings().map_err(failure)?.iter().filter(|row| !current(row)) {
+        writer.drop_finding(row.case, row.place).map_err(failure)?;
+    }
+    let budget = Budget { tries: args.tries, ..Budget::default() };
+    let count = args.limit.unwrap_or(groups.len()).min(groups.len());
+    let mut lines = Vec::new();
+    reporter.progress().go_on(count, 0);
+    for finding in groups.iter().take(count) {
+        reporter.progress().say(finding.name());
+        let row = findings::reproduce(&mut writer, finding, &plan, &cases, &mut executors, budget);
+        let row = row.map_err(failure)?;
+        let mut line = CampaignFinding {
+            finding: finding.name(),
+            pattern: finding.pattern,
+            labels: finding.labels.clone(),
+            op: finding.op.clone(),
+            cause: finding.cause.name().to_owned(),
+            executor: finding.worst.executor.clone(),
+            executions: finding.executions,
+            case: finding.case.name.clone(),
+            elements: row.as_ref().map_or(0, |r| r.elements),
+            elements_left: row.as_ref().map(|r| r.elements_left),
+            because: row.as_ref().map(|r| r.because.clone()),
+            file: None,
+            repro: None,
+        };
+        if let Some(row) = &row {
+            line.file = Some(write(&args.out, &format!("{}.json", row.name), &row.minimised)?);
+            if let Some(script) = &row.repro {
+                line.repro = Some(write(&args.out, &format!("{}.py", row.name), script)?);
+            }
+        }
+        reporter.record(&line)?;
+        reporter.progress().step();
+        lines.push(line);
+        if reporter.reader_is_gone() {
+            break;
+        }
+    }
+    reporter.progress().finish();
+    reporter.text(&report::campaign::findings(&lines, groups.len()));
+    Ok(if groups.is_empty() { Exit::Clean } else { Exit::Fault })
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<String, Failure> {
+    let path = folder.join(name);
+    let write = |staged: &Path| std::fs::write(staged, text);
+    crate::files::replace(&path, write).map_err(|error| Failure { exit: Exit::CouldNotRun, error })?;
+    Ok(path.display().to_string())
 }
 
 fn export(args: &cli::CampaignExport, reporter: &mut Reporter) -> Result<Exit, Failure> {

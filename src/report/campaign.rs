@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::Cell;
 use owo_colors::OwoColorize;
-use ulpian::records::CampaignSummary;
+use ulpian::records::{CampaignFinding, CampaignSummary};
 
 use super::table::{compact, count, number};
 
@@ -58,6 +58,38 @@ pub(crate) fn summary(summary: &CampaignSummary) -> String {
             found.sort,
             found.assert_close
         );
+    }
+    text
+}
+
+/// What the findings became, a row each.
+pub(crate) fn findings(lines: &[CampaignFinding], groups: usize) -> String {
+    let mut text = String::new();
+    let mut table = compact(&["finding", "executor", "cause", "executions", "elements", "left", "script"]);
+    for line in lines {
+        table.add_row(vec![
+            Cell::new(&line.finding),
+            Cell::new(&line.executor),
+            Cell::new(&line.cause),
+            number(Some(line.executions.to_string())),
+            number(line.elements_left.map(|_| line.elements.to_string())),
+            number(line.elements_left.map(|n| n.to_string())),
+            Cell::new(line.repro.as_deref().unwrap_or("-")),
+        ]);
+    }
+    if !lines.is_empty() {
+        let _ = writeln!(text, "{table}");
+    }
+    let missed = lines.iter().filter(|l| l.elements_left.is_none()).count();
+    let _ = writeln!(
+        text,
+        "{} of {}, {} with a script",
+        lines.len() - missed,
+        count(groups, "finding"),
+        lines.iter().filter(|l| l.repro.is_some()).count()
+    );
+    if missed > 0 {
+        let _ = writeln!(text, "{} not met again when judged anew", count(missed, "finding").yellow());
     }
     text
 }

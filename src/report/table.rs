@@ -67,7 +67,16 @@ pub(super) fn compact(header: &[&str]) -> Table {
     let cells = header.iter().map(|text| {
         let numeric = !matches!(
             *text,
-            "node" | "op" | "executor" | "case" | "dtype" | "shape" | "cause" | "for example"
+            "node"
+                | "op"
+                | "executor"
+                | "case"
+                | "dtype"
+                | "shape"
+                | "cause"
+                | "for example"
+                | "finding"
+                | "script"
         );
         let alignment = if numeric { CellAlignment::Right } else { CellAlignment::Left };
         Cell::new(text).set_alignment(alignment)
