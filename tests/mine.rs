@@ -28,8 +28,11 @@ fn summary(said: &Said) -> Mined {
     mined
 }
 
-/// A graph file of a trace from (label, shape-only, [(argument, node)]).
-fn trace(dir: &Path, model: &str, nodes: &[(&str, bool, &[(&str, usize)])]) {
+/// A call: its label, whether it is shape-only, and the arguments that nodes feed.
+type Call<'a> = (&'a str, bool, &'a [(&'a str, usize)]);
+
+/// A graph file of a trace.
+fn trace(dir: &Path, model: &str, nodes: &[Call<'_>]) {
     let header = GraphHeader {
         format: GRAPH_FORMAT.to_owned(),
         model: model.to_owned(),
@@ -39,7 +42,7 @@ fn trace(dir: &Path, model: &str, nodes: &[(&str, bool, &[(&str, usize)])]) {
         nodes: nodes.len(),
         notes: Vec::new(),
     };
-    let node = |(id, (label, shape_only, inputs)): (usize, &(&str, bool, &[(&str, usize)]))| GraphNode {
+    let node = |(id, (label, shape_only, inputs)): (usize, &Call<'_>)| GraphNode {
         id,
         label: (*label).to_owned(),
         api: format!("torch.{label}"),
@@ -99,7 +102,7 @@ fn text_goes_in_and_out() {
 #[test]
 fn traces_are_mined_with_their_options_and_bindings() {
     let dir = tempfile::tempdir().unwrap();
-    let bridged: &[(&str, bool, &[(&str, usize)])] = &[
+    let bridged: &[Call<'_>] = &[
         ("linear", false, &[]),
         ("view", true, &[("input", 0)]),
         ("permute", true, &[("input", 1)]),

@@ -161,7 +161,10 @@ mod tests {
     use crate::graph::FromTrace;
     use crate::gspan::mine;
 
-    fn model(name: &str, nodes: &[(&str, &[(&str, usize)])]) -> ModelGraph {
+    /// A call: its label, and the arguments that nodes feed.
+    type Call<'a> = (&'a str, &'a [(&'a str, usize)]);
+
+    fn model(name: &str, nodes: &[Call<'_>]) -> ModelGraph {
         let header = GraphHeader {
             format: GRAPH_FORMAT.to_owned(),
             model: name.to_owned(),
@@ -171,7 +174,7 @@ mod tests {
             nodes: nodes.len(),
             notes: Vec::new(),
         };
-        let node = |(id, (label, inputs)): (usize, &(&str, &[(&str, usize)]))| GraphNode {
+        let node = |(id, (label, inputs)): (usize, &Call<'_>)| GraphNode {
             id,
             label: (*label).to_owned(),
             api: String::new(),

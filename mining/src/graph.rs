@@ -330,8 +330,10 @@ mod tests {
 
     use super::*;
 
-    /// A trace from (label, shape-only, [(argument, node)]).
-    fn trace(nodes: &[(&str, bool, &[(&str, usize)])]) -> ModelGraph {
+    /// A call: its label, whether it is shape-only, and the arguments that nodes feed.
+    type Call<'a> = (&'a str, bool, &'a [(&'a str, usize)]);
+
+    fn trace(nodes: &[Call<'_>]) -> ModelGraph {
         let header = GraphHeader {
             format: GRAPH_FORMAT.to_owned(),
             model: "net".to_owned(),
@@ -404,13 +406,12 @@ mod tests {
 
     #[test]
     fn a_flood_of_bridged_edges_is_refused() {
-        let mut nodes: Vec<(&str, bool, Vec<(&str, usize)>)> = vec![("relu", false, vec![])];
-        for i in 0..7_000 {
-            nodes.push(("relu", false, vec![]));
-            nodes.push(("view", true, vec![("input", 2 * i), ("other", 2 * i + 1)]));
+        let inputs: Vec<[(&str, usize); 2]> =
+            (0..7_000).map(|i| [("input", 2 * i), ("other", 2 * i + 1)]).collect();
+        let mut nodes: Vec<Call<'_>> = vec![("relu", false, &[])];
+        for inputs in &inputs {
+            nodes.extend([("relu", false, &[][..]), ("view", true, inputs)]);
         }
-        let nodes: Vec<(&str, bool, &[(&str, usize)])> =
-            nodes.iter().map(|(l, s, i)| (*l, *s, i.as_slice())).collect();
         let options = FromTrace { bridge_shape_ops: true, ..FromTrace::default() };
         let error = GraphSet::default().push_trace(&trace(&nodes), options).unwrap_err();
         assert!(error.contains("without bridging"), "{error}");

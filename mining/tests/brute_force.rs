@@ -6,10 +6,8 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{Canonical, Random, by_form, canonical, set_of};
+use common::{Canonical, Random, Small, by_form, canonical, set_of};
 use ulpian_mining::gspan::{Options, mine};
-
-type Small = (Vec<u32>, Vec<(u32, u32, u32)>);
 
 /// The forms of all connected subgraphs with at least one edge and 2 to `most` nodes.
 fn subgraphs(graph: &Small, most: usize, directed: bool) -> BTreeSet<Canonical> {

@@ -4,12 +4,10 @@
 
 mod common;
 
-use common::{Random, set_of};
+use common::{Random, Small, set_of};
 use ulpian_mining::gspan::{Options, mine};
 
 const CONSUMERS: usize = 48;
-
-type Small = (Vec<u32>, Vec<(u32, u32, u32)>);
 
 /// How many multisets of branches have so many nodes in all, given for each size how many kinds of branch there are.
 fn multisets(kinds: &[(usize, usize)], nodes: usize) -> usize {

@@ -134,7 +134,7 @@ fn backward_steps(pattern: &Pattern, types: &Types) -> Vec<Step> {
 fn places(pattern: &Pattern, types: &Types) -> Vec<Place> {
     let mut counters = 0;
     let place = |(at, &node): (usize, &u8)| {
-        let types = types.from_label(pattern.labels[usize::from(node)]);
+        let types = types.seen_from(pattern.labels[usize::from(node)]);
         let first = pattern.steps[0];
         let least = behind(pattern, at).unwrap_or(0).max(if first.is_loop() { 0 } else { first.t });
         let place = Place { node, counters, least, types };

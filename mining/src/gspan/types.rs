@@ -117,7 +117,7 @@ impl Types {
     }
 
     /// The types of edges seen from a node of this label.
-    pub(super) fn from_label(&self, label: u32) -> std::ops::Range<TypeId> {
+    pub(super) fn seen_from(&self, label: u32) -> std::ops::Range<TypeId> {
         let start = self.sights.partition_point(|s| s.label < label);
         let end = self.sights.partition_point(|s| s.label <= label);
         start as TypeId..end as TypeId
@@ -125,6 +125,6 @@ impl Types {
 
     /// The types of edges from a node of one label to a node of the other.
     pub(super) fn between(&self, label: u32, other: u32) -> impl Iterator<Item = TypeId> + '_ {
-        self.from_label(label).filter(move |&t| self.sights[t as usize].other == other)
+        self.seen_from(label).filter(move |&t| self.sights[t as usize].other == other)
     }
 }

@@ -11,6 +11,9 @@ use ulpian_mining::gspan::Found;
 /// Labels in order of position, and edges as (from, to, label), sorted.
 pub(crate) type Canonical = (Vec<u32>, Vec<(u32, u32, u32)>);
 
+/// A small graph: the labels of its nodes, and edges as (from, to, label).
+pub(crate) type Small = (Vec<u32>, Vec<(u32, u32, u32)>);
+
 /// The least form over all orders of the nodes in which labels ascend, and among equal labels what surrounds a node.
 pub(crate) fn canonical(nodes: &[u32], edges: &[(u32, u32, u32)], directed: bool) -> Canonical {
     let around = |node: u32| {
@@ -79,7 +82,7 @@ pub(crate) fn by_form(found: &[Found], directed: bool) -> BTreeMap<Canonical, Ve
 }
 
 /// A set of graphs from labels and edges. Labels are those numbers as texts.
-pub(crate) fn set_of(graphs: &[(Vec<u32>, Vec<(u32, u32, u32)>)]) -> GraphSet {
+pub(crate) fn set_of(graphs: &[Small]) -> GraphSet {
     let mut set = GraphSet::default();
     let most = |labels: &mut dyn Iterator<Item = u32>| labels.max().map_or(0, |m| m + 1);
     for label in 0..most(&mut graphs.iter().flat_map(|(nodes, _)| nodes.iter().copied())) {
