@@ -82,6 +82,8 @@ pub(crate) enum Command {
     /// Judge many cases over several executors, with a ledger on disk that survives a kill
     #[command(subcommand)]
     Campaign(Campaign),
+    /// Write what a campaign found as a page and as Markdown
+    Report(Report),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Print the manual page, or write one a command
@@ -484,6 +486,25 @@ pub(crate) enum ExportRows {
     Nodes,
     /// The verdicts, as `judge --json` prints them (jsonl alone)
     Verdicts,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The ledger of a campaign
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: PathBuf,
+    /// Folder for index.html and report.md, made where needed
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// The ledger of a campaign with --single-op, to compare chains with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) single: Option<PathBuf>,
+    /// What `ulpian generate --json` printed, for the table of valid inputs; may be given for several generators
+    #[arg(long, value_name = "NAME=FILE")]
+    pub(crate) validity: Vec<String>,
+    /// The folder of reproducers that the page links to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) findings: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

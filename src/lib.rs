@@ -31,6 +31,7 @@
 //! for them. This crate joins them, and is the command line.
 
 pub mod campaign;
+pub mod campaign_report;
 pub mod executors;
 pub mod generation;
 pub mod import;

@@ -293,3 +293,21 @@ pub struct CampaignFinding {
     /// The script, where PyTorch alone can show it.
     pub repro: Option<String>,
 }
+
+/// The line `report --json` prints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reported {
+    /// The page.
+    pub html: String,
+    /// The summary.
+    pub markdown: String,
+    /// Cases in the ledger.
+    pub cases: usize,
+    /// Executions in the ledger.
+    pub executions: usize,
+    /// Groups of executions that are put down to a fault.
+    pub findings: usize,
+    /// The campaign ran to its end.
+    pub complete: bool,
+}

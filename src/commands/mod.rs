@@ -8,6 +8,7 @@ mod judge;
 mod man;
 mod mine;
 mod pack;
+mod report;
 mod trace;
 mod truth;
 
@@ -49,6 +50,7 @@ fn dispatch(cli: &Cli, reporter: &mut Reporter) -> Result<Exit, Failure> {
         Command::Mine(args) => mine::run(args, reporter),
         Command::Generate(args) => generate::run(args, &cli.common, reporter),
         Command::Campaign(args) => campaign::run(args, &cli.common, reporter),
+        Command::Report(args) => report::run(args, reporter),
         Command::Completions(args) => completions::run(args, reporter),
         Command::Man(args) => man::run(args, reporter),
     }
