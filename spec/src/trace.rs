@@ -46,7 +46,7 @@ pub struct GraphHeader {
 pub struct GraphNode {
     /// Its number, in order of execution from 0.
     pub id: usize,
-    /// The op's name where it is one of [`OpKind`](crate::OpKind), else the API's last name: `conv2d`, `permute`.
+    /// The op's name where it is one of [`OpKind`], else the API's last name: `conv2d`, `permute`.
     pub label: String,
     /// The API as PyTorch names it: `torch.conv2d`, `torch.Tensor.add_`.
     pub api: String,
