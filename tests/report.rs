@@ -64,7 +64,10 @@ fn the_page_and_the_summary_name_what_was_found() {
         assert!(page.contains("replay:reciprocal-multiply"));
     }
     assert!(markdown.contains("| div | 4 |"), "{markdown}");
-    assert!(html.contains(r#"data-op="div""#) && html.contains("mul → div"), "the finding and its chain");
+    assert!(
+        html.contains(r#"data-cause="framework" data-op="div""#) && html.contains("mul → div"),
+        "the finding and its chain"
+    );
     // Self-contained: nothing is fetched.
     for from_elsewhere in ["http://", "https://", "src=", "@import", "<link"] {
         let found = html.replace("http://www.w3.org/2000/svg", "").contains(from_elsewhere);

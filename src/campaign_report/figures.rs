@@ -69,6 +69,7 @@ fn bar_chart(
             .configure_mesh()
             .disable_x_mesh()
             .x_labels(0)
+            .y_labels(if logarithmic { (high - low) as usize + 1 } else { 8 })
             .y_desc(label)
             .y_label_formatter(&|y| if logarithmic { format!("1e{y:.0}") } else { format!("{y:.0}") })
             .label_style((FONT, 14).into_font().color(&INK))

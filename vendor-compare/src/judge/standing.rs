@@ -76,7 +76,7 @@ pub(super) fn of_node(case: &Case, heard: &Heard, node: usize) -> (Standing, usi
                 match of_result(m, dtype, local.levels[output].terms) {
                     // A copy keeps the sign of a zero.
                     Standing::Open if case.nodes[node].op.kind() == OpKind::Flatten => Standing::Wrong,
-                    Standing::Wrong if is_fused(case, heard, node, output) => Standing::Fused,
+                    Standing::Wrong if is_fused(case, heard, node, output, m.ratio.index) => Standing::Fused,
                     Standing::Wrong if is_negligible(case, heard, node, output, m, dtype) => {
                         Standing::Negligible
                     }
@@ -126,8 +126,9 @@ fn differs(at: &AtNode, open: &super::unspecified::Open) -> bool {
 }
 
 /// Does every element keep to the op's own bound either against the local truth or against the chain's, on operands that
-/// were never rounded? An implementation that keeps an intermediate in wider precision does.
-fn is_fused(case: &Case, heard: &Heard, node: usize, output: usize) -> bool {
+/// were never rounded? An implementation that keeps an intermediate in wider precision does. `worst` is the element that loses most
+/// locally: where both truths are the same there, its operands were exact, and there was no precision to keep.
+fn is_fused(case: &Case, heard: &Heard, node: usize, output: usize, worst: usize) -> bool {
     if Chain::is_first(case, node) {
         return false;
     }
@@ -139,6 +140,10 @@ fn is_fused(case: &Case, heard: &Heard, node: usize, output: usize) -> bool {
     let Some(levels) = heard.chain.levels(case, &heard.masks, node, false) else {
         return false;
     };
+    let local = heard.nodes[node].local.as_ref().map(|local| &local.truth[output]);
+    if local.is_some_and(|t| t.center.get(worst) == real.center.get(worst)) {
+        return false;
+    }
     let m = measure(got, real, &levels[output].worst, &levels[output].usual, true);
     m.within() && m.doubtful == 0
 }

@@ -120,6 +120,28 @@ fn an_intermediate_kept_wide_is_contraction_and_weighs_as_rounding() {
 }
 
 #[test]
+fn after_an_exact_result_there_is_no_precision_to_keep() {
+    // 84.5 * 2 is exact, so that 13.000001 for 169 / 13 is the rounded reciprocal's doing and no contraction.
+    let case = case(&format!(
+        r#"[{{"id": "mul", "op": "mul", "args": {{"input": {}, "other": 2}}}},
+            {{"id": "div", "op": "div", "args": {{"input": "%mul", "other": 13}}}}]"#,
+        tensor("float32", &[2], &[84.5, 24.75])
+    ));
+    let f32s = |data: [f32; 2]| Arc::new(HostTensor::f32(&[2], &data));
+    let div = ValueRef::Node { node: 1, output: 0 };
+    let run = Run {
+        results: BTreeMap::from([
+            (first(), f32s([169.0, 49.5])),
+            (div, f32s([169.0, 49.5].map(|x: f32| x * (1.0 / 13.0)))),
+        ]),
+        ..Run::default()
+    };
+    let verdict = hear(&case, vec![("recorded:gpu", Outcome::Ok(run))]);
+    let found = of(&verdict, "recorded:gpu");
+    assert_eq!((found.cause, found.grade), (Cause::Framework, Grade::ConfirmedBitwise), "{found:?}");
+}
+
+#[test]
 fn what_the_documentation_leaves_open_is_unspecified() {
     let inf = f64::INFINITY;
     let case = case(&format!(
