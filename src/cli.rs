@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use ulpian::mining::gspan::MOST_NODES;
+use ulpian::spec::DType;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -226,11 +227,21 @@ pub(crate) struct Trace {
     /// Side of the images [default: the model's own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) image_size: Option<u32>,
+    /// Convert the model and its inputs first, as model.to(dtype) does [default: as the source makes them]
+    #[arg(long, value_parser = floating)]
+    pub(crate) dtype: Option<DType>,
     /// Seconds that one model may take
     #[arg(long, value_name = "S", default_value_t = 600.0, value_parser = seconds)]
     pub(crate) timeout: f64,
     #[command(flatten)]
     pub(crate) python: Python,
+}
+
+fn floating(text: &str) -> Result<DType, String> {
+    match DType::from_name(text) {
+        Some(dtype) if dtype.is_float() => Ok(dtype),
+        _ => Err("expected float64, float32, float16 or bfloat16".to_owned()),
+    }
 }
 
 const MINE_EXAMPLES: &str = "\
@@ -442,9 +453,12 @@ pub(crate) struct CampaignFindings {
     /// Folder for NAME.json and NAME.py, made where needed
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Only the worst of them
+    /// Only so many: first the worst of each op, cause and executor, then the second of each, and so on
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
+    /// Run every script and say whether it shows the fault
+    #[arg(long)]
+    pub(crate) check: bool,
     /// Cases that may be judged to make one finding small
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub(crate) tries: usize,

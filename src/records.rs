@@ -292,6 +292,9 @@ pub struct CampaignFinding {
     pub file: Option<String>,
     /// The script, where PyTorch alone can show it.
     pub repro: Option<String>,
+    /// Did the script show the fault when it was run? Absent where it was not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reproduced: Option<bool>,
 }
 
 /// The line `report --json` prints.

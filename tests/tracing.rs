@@ -160,6 +160,28 @@ fn a_model_of_ones_own_is_traced_and_a_failing_one_costs_itself_alone() {
     assert_eq!(tensor(&features.calls[0], "input").shape, [5, 3]);
 }
 
+#[test]
+fn a_model_runs_in_the_dtype_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "my_model.py", OWN);
+    file(dir.path(), "beside.py", "side = 3");
+    let said = trace(dir.path(), &["my_model.py:make"], &["--json", "--dtype", "bfloat16"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let line = &lines(&said)[0];
+    assert_eq!(line.features, "traces/my_model.py-make-bfloat16.features.jsonl.zst");
+    let features = files::read_features(&dir.path().join(&line.features), Limits::default()).unwrap();
+    assert_eq!(features.header.model, "my_model.py:make in bfloat16");
+    for (call, argument) in [(0, "input"), (0, "weight"), (1, "input"), (2, "input")] {
+        assert_eq!(tensor(&features.calls[call], argument).dtype, "bfloat16");
+    }
+    let said = trace(dir.path(), &["my_model.py:make"], &["--dtype", "int8"]);
+    assert!(
+        said.code == 2 && said.err.contains("expected float64, float32, float16 or bfloat16"),
+        "{}",
+        said.err
+    );
+}
+
 fn tensor(call: &Call, argument: &str) -> TensorFeatures {
     serde_json::from_value(call.args[argument].clone()).unwrap()
 }

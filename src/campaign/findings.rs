@@ -40,7 +40,8 @@ impl Finding {
     }
 }
 
-/// The findings of a ledger, the worst first.
+/// The findings of a ledger: first the worst of each op, cause and executor, then the second of each, and so on; among equals
+/// the worst first.
 ///
 /// # Errors
 /// [`CampaignError`] where the ledger cannot be read.
@@ -75,6 +76,18 @@ pub fn group(ledger: &Ledger) -> Result<Vec<Finding>, CampaignError> {
         let (x, y) = (severity(&a.worst), severity(&b.worst));
         y.0.cmp(&x.0).then(y.1.total_cmp(&x.1)).then(order(a).cmp(&order(b)))
     });
+    let mut met: BTreeMap<(String, Cause, usize), usize> = BTreeMap::new();
+    let ranks: Vec<usize> = findings
+        .iter()
+        .map(|f| {
+            let rank = met.entry((f.op.clone(), f.cause, f.worst.place)).or_default();
+            *rank += 1;
+            *rank
+        })
+        .collect();
+    let mut ranked: Vec<(usize, Finding)> = ranks.into_iter().zip(findings).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    let findings = ranked.into_iter().map(|(_, finding)| finding).collect();
     Ok(findings)
 }
 

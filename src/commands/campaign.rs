@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -17,9 +18,10 @@ use ulpian::pipeline::Interventions;
 use ulpian::records::{CampaignCase, CampaignFinding, CampaignSummary, CriteriaCounts, ExportedExecution};
 use ulpian::spec::ExecutorId;
 use ulpian::spec::verdict::Cause;
+use ulpian::vendor_compare::environment::Python as FoundPython;
 
 use crate::cli::{self, Campaign, Common, ExportFormat, ExportRows, InterventionsKind};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CouldNotRun, Exit, Failure};
 use crate::report::Reporter;
 use crate::{environment, inputs, interrupt, report};
 
@@ -227,6 +229,12 @@ fn findings(args: &cli::CampaignFindings, common: &Common, reporter: &mut Report
     }
     let budget = Budget { tries: args.tries, ..Budget::default() };
     let count = args.limit.unwrap_or(groups.len()).min(groups.len());
+    let python = match args.check {
+        true => {
+            Some(environment::python(&args.python, reporter).map_err(anyhow::Error::from).could_not_run()?)
+        }
+        false => None,
+    };
     let mut lines = Vec::new();
     reporter.progress().go_on(count, 0);
     for finding in groups.iter().take(count) {
@@ -247,11 +255,16 @@ fn findings(args: &cli::CampaignFindings, common: &Common, reporter: &mut Report
             because: row.as_ref().map(|r| r.because.clone()),
             file: None,
             repro: None,
+            reproduced: None,
         };
         if let Some(row) = &row {
             line.file = Some(write(&args.out, &format!("{}.json", row.name), &row.minimised)?);
             if let Some(script) = &row.repro {
-                line.repro = Some(write(&args.out, &format!("{}.py", row.name), script)?);
+                let path = write(&args.out, &format!("{}.py", row.name), script)?;
+                if let Some(python) = &python {
+                    line.reproduced = Some(shows(python, &path)?);
+                }
+                line.repro = Some(path);
             }
         }
         reporter.record(&line)?;
@@ -264,6 +277,22 @@ fn findings(args: &cli::CampaignFindings, common: &Common, reporter: &mut Report
     reporter.progress().finish();
     reporter.text(&report::campaign::findings(&lines, groups.len()));
     Ok(if groups.is_empty() { Exit::Clean } else { Exit::Fault })
+}
+
+/// Does the script show its fault? It ends with 1 where it does and with 0 where not.
+fn shows(python: &FoundPython, script: &str) -> Result<bool, Failure> {
+    let output = Command::new(&python.executable).arg(script).stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("{script} cannot be run")).could_not_run()?;
+    match output.status.code() {
+        // An uncaught exception ends with 1 as well, but says so.
+        Some(1) if !String::from_utf8_lossy(&output.stderr).contains("Traceback (") => Ok(true),
+        Some(0) => Ok(false),
+        _ => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last = said.lines().last().unwrap_or_default().to_owned();
+            Err(anyhow!("{script} failed ({}): {last}", output.status)).could_not_run()
+        }
+    }
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<String, Failure> {

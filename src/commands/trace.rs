@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use ulpian::mining::files::{self, FEATURES_SUFFIX, GRAPH_SUFFIX, Limits};
 use ulpian::records::{ModelName, TracedModel};
+use ulpian::spec::DType;
 use ulpian::vendor_compare::Error;
 use ulpian::vendor_compare::tracing::{Options, Tracing};
 
@@ -25,8 +26,9 @@ pub(crate) fn run(args: &cli::Trace, common: &Common, reporter: &mut Reporter) -
         return list(&tracing, kind, timeout, reporter);
     }
     let out = args.out.as_deref().context("--out is missing")?;
-    let stems = stems(&args.sources)?;
+    let stems = stems(&args.sources, args.dtype)?;
     let options = Options {
+        dtype: args.dtype,
         batch: args.batch as usize,
         image_size: args.image_size.map(|side| side as usize),
         seed: common.seed,
@@ -72,8 +74,9 @@ fn list(tracing: &Tracing, kind: &str, timeout: Duration, reporter: &mut Reporte
     Ok(Exit::Clean)
 }
 
-/// The two files' name for each source: what is no letter, digit, point, line or hyphen becomes a hyphen.
-fn stems(sources: &[String]) -> Result<Vec<String>, Failure> {
+/// The two files' name for each source: what is no letter, digit, point, line or hyphen becomes a hyphen; the dtype that
+/// was asked for stands behind.
+fn stems(sources: &[String], dtype: Option<DType>) -> Result<Vec<String>, Failure> {
     let mut seen = BTreeMap::new();
     let mut stems = Vec::new();
     for source in sources {
@@ -85,6 +88,7 @@ fn stems(sources: &[String]) -> Result<Vec<String>, Failure> {
                 anyhow::anyhow!("`{source}` names no source; `ulpian trace --help` lists them").into()
             );
         }
+        let stem = dtype.map_or_else(|| stem.clone(), |dtype| format!("{stem}-{dtype}"));
         if let Some(other) = seen.insert(stem.clone(), source) {
             return Err(
                 anyhow::anyhow!("{source} and {other} would write the same files; trace them apart").into()
@@ -144,15 +148,16 @@ fn failure(error: Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::stems;
+    use super::{DType, stems};
 
     #[test]
     fn files_are_named_after_their_source() {
         let sources = ["torchvision:resnet18", "../my models/net.py:make", "transformers:llama?n=2"];
         let expected = ["torchvision-resnet18", "my-models-net.py-make", "transformers-llama-n-2"];
-        assert_eq!(stems(&sources.map(str::to_owned)).unwrap(), expected);
+        assert_eq!(stems(&sources.map(str::to_owned), None).unwrap(), expected);
+        assert_eq!(stems(&["a:b".to_owned()], Some(DType::BF16)).unwrap(), ["a-b-bfloat16"]);
         for sources in [vec![".."], vec!["a:b", "a-b"]] {
-            assert!(stems(&sources.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()).is_err());
+            assert!(stems(&sources.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>(), None).is_err());
         }
     }
 }

@@ -74,7 +74,11 @@ pub(crate) fn findings(lines: &[CampaignFinding], groups: usize) -> String {
             number(Some(line.executions.to_string())),
             number(line.elements_left.map(|_| line.elements.to_string())),
             number(line.elements_left.map(|n| n.to_string())),
-            Cell::new(line.repro.as_deref().unwrap_or("-")),
+            Cell::new(match line.reproduced {
+                Some(true) => format!("shows it: {}", line.repro.as_deref().unwrap_or_default()),
+                Some(false) => format!("does not show it: {}", line.repro.as_deref().unwrap_or_default()),
+                None => line.repro.clone().unwrap_or_else(|| "-".to_owned()),
+            }),
         ]);
     }
     if !lines.is_empty() {
@@ -88,6 +92,10 @@ pub(crate) fn findings(lines: &[CampaignFinding], groups: usize) -> String {
         count(groups, "finding"),
         lines.iter().filter(|l| l.repro.is_some()).count()
     );
+    if lines.iter().any(|l| l.reproduced.is_some()) {
+        let shown = lines.iter().filter(|l| l.reproduced == Some(true)).count();
+        let _ = writeln!(text, "{} shown by running it", count(shown, "finding"));
+    }
     if missed > 0 {
         let _ = writeln!(text, "{} not met again when judged anew", count(missed, "finding").yellow());
     }

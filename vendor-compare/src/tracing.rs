@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
+use ulpian_spec::DType;
 
 use crate::Error;
 use crate::group::{Group, forget_folder, remember_folder};
@@ -25,6 +26,8 @@ const DYING: Duration = Duration::from_secs(2);
 /// How a model is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Options {
+    /// What the model and its inputs are converted to; as the source makes them where there is none.
+    pub dtype: Option<DType>,
     /// Images or texts at a time.
     pub batch: usize,
     /// The side of images, where not the model's own.

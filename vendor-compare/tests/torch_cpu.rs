@@ -243,6 +243,18 @@ fn every_op_in_onnx_runtime() {
     }
 }
 
+#[test]
+fn bfloat16_in_onnx_runtime() {
+    let mut pool = Pool::new(config());
+    let values = [1.0, -0.0, -3.5, 3.389_531_4e38, f32::INFINITY, 1e-40].map(half::bf16::from_f32);
+    let x = HostTensor::new([2, 1, 3], Storage::BF16(values.to_vec())).unwrap();
+    let ty = TensorType::new(DType::BF16, [2, 3]);
+    let flatten = Op::Flatten(flatten::Flatten { input: input(0), start_dim: 1, end_dim: -1 });
+    let run = ok(pool.run(&id("ort:cpu"), &case(&[x], vec![(flatten, vec![ty])])));
+    let expected = HostTensor::new([2, 3], Storage::BF16(values.to_vec())).unwrap();
+    assert_eq!(*run.results[&node(0)], expected);
+}
+
 fn gelu_case(x: HostTensor) -> Case {
     let ty = x.tensor_type();
     let op = Op::Gelu(gelu::Gelu { input: input(0), approximate: GeluApproximate::None });

@@ -9,7 +9,7 @@ import onnxruntime
 from onnx import helper
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
-from .ort_ops import ONNX_TYPES, OPS
+from .ort_ops import ONNX_TYPES, OPS, numpy_dtype
 from .protocol import NodeFailed, Unavailable
 
 # The first opset with Gelu; LayerNormalization came with 17.
@@ -47,9 +47,20 @@ def _session(graph):
         _sessions.move_to_end(signature)
     else:
         inputs = [helper.make_tensor_value_info(name, ONNX_TYPES[d], shape) for name, (d, shape) in typed.items()]
-        outputs = [helper.make_tensor_value_info(name, ONNX_TYPES[d], None) for name, d in graph.outputs]
+        # ONNX Runtime hands out no bfloat16 in Python, so such an output leaves as float32, which holds each of its values.
+        widened = [
+            helper.make_node("Cast", [name], [f"{name}_wide"], to=ONNX_TYPES["float32"])
+            for name, d in graph.outputs
+            if d == "bfloat16"
+        ]
+        outputs = [
+            helper.make_tensor_value_info(f"{name}_wide", ONNX_TYPES["float32"], None)
+            if d == "bfloat16"
+            else helper.make_tensor_value_info(name, ONNX_TYPES[d], None)
+            for name, d in graph.outputs
+        ]
         model = helper.make_model(
-            helper.make_graph(graph.nodes, "op", inputs, outputs),
+            helper.make_graph([*graph.nodes, *widened], "op", inputs, outputs),
             opset_imports=[helper.make_opsetid("", OPSET)],
             ir_version=IR_VERSION,
         )
@@ -86,6 +97,7 @@ def _run_node(node, inputs, results):
     start = time.perf_counter()
     outputs = session.run(None, feeds)
     seconds = time.perf_counter() - start
+    outputs = [y.astype(numpy_dtype(d)) for y, (_, d) in zip(outputs, graph.outputs)]
     return [numpy.asarray(y, order="C") for y in graph.finish(outputs)], seconds
 
 

@@ -37,7 +37,8 @@ class Graph:
     finish: object = field(default=lambda outputs: outputs)
 
 
-def _numpy_dtype(name):
+def numpy_dtype(name):
+    """The dtype of this name, of ml_dtypes where numpy has none."""
     if name == "bfloat16":
         import ml_dtypes
 
@@ -60,7 +61,7 @@ def _one(op_type, feeds, dtype, **attributes):
 
 def _operand(value, dtype):
     """A tensor or a Python scalar, in the op's result dtype, which is the one PyTorch computes in."""
-    return numpy.asarray(value).astype(_numpy_dtype(dtype), copy=False)
+    return numpy.asarray(value).astype(numpy_dtype(dtype), copy=False)
 
 
 def _batched(graph, input):

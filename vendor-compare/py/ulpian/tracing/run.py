@@ -60,7 +60,9 @@ def _end_with_parent():
 def _serve(request, doing):
     if request.get("list"):
         return {"names": list(names(request["list"]))}
-    options = Options(batch=request["batch"], image_size=request["image_size"], seed=request["seed"])
+    options = Options(
+        batch=request["batch"], image_size=request["image_size"], seed=request["seed"], dtype=request["dtype"]
+    )
     torch.set_num_threads(request["threads"])
     trace(request["source"], options, request["graph"], request["features"], doing)
     return {}
@@ -73,14 +75,16 @@ def trace(source, options, graph_path, features_path, doing=lambda text: None):
     subject = load(source, options)
     doing("running")
     if hasattr(subject.model, "record"):
+        if options.dtype:
+            raise SourceError(f"{source} is not run by PyTorch, so not in {options.dtype}", "leave --dtype out")
         nodes, calls = subject.model.record()
         notes = []
     else:
-        nodes, calls, notes = _record(subject, doing)
+        nodes, calls, notes = _record(subject, options.dtype, doing)
     doing("writing")
     header = {
         "format": "ulpian-graph/1",
-        "model": source,
+        "model": f"{source} in {options.dtype}" if options.dtype else source,
         "framework": subject.framework or f"torch {torch.__version__}",
         "weights": subject.weights,
         "data": subject.data,
@@ -89,12 +93,12 @@ def trace(source, options, graph_path, features_path, doing=lambda text: None):
     if subject.notes + notes:
         header["notes"] = subject.notes + notes
     _write(graph_path, [header, *nodes])
-    _write(features_path, [{"format": "ulpian-features/1", "model": source, "calls": len(calls)}, *calls])
+    _write(features_path, [{"format": "ulpian-features/1", "model": header["model"], "calls": len(calls)}, *calls])
 
 
 @torch.no_grad()
-def _record(subject, doing):
-    """Runs the model once. Returns nodes, calls and notes."""
+def _record(subject, dtype, doing):
+    """Runs the model once, in `dtype` where one is given. Returns nodes, calls and notes."""
     notes = []
     is_module = isinstance(subject.model, torch.nn.Module)
     if is_module:
@@ -103,6 +107,12 @@ def _record(subject, doing):
         doing("calibrating batch norm")
         notes += calibrate(subject)
         doing("running")
+    if dtype and not is_module:
+        raise SourceError(f"a {type(subject.model).__name__} has no dtype", "return a torch.nn.Module, or leave --dtype out")
+    if dtype:
+        # Batch norm's statistics were taken in float32; autocast would be another computation.
+        subject.model.to(getattr(torch, dtype))
+        subject.args, subject.kwargs = (_cast(part, getattr(torch, dtype)) for part in (subject.args, subject.kwargs))
     recording = Recording(subject.model)
     try:
         with recording:
@@ -157,6 +167,17 @@ def _varied(part, number):
         return {key: _varied(value, number) for key, value in part.items()}
     if isinstance(part, tuple):
         return tuple(_varied(value, number) for value in part)
+    return part
+
+
+def _cast(part, dtype):
+    """The inputs with every tensor of floating-point numbers in `dtype`."""
+    if isinstance(part, torch.Tensor):
+        return part.to(dtype) if part.is_floating_point() else part
+    if isinstance(part, dict):
+        return {key: _cast(value, dtype) for key, value in part.items()}
+    if isinstance(part, (tuple, list)):
+        return type(part)(_cast(value, dtype) for value in part)
     return part
 
 

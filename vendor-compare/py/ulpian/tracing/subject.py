@@ -23,11 +23,12 @@ class MissingPackage(SourceError):
 
 @dataclass
 class Options:
-    """What the user chose: images or sentences at a time, the images' side, the seed."""
+    """What the user chose: images or sentences at a time, the images' side, the seed, and the dtype to run in."""
 
     batch: int = 1
     image_size: int | None = None
     seed: int = 0
+    dtype: str | None = None
 
 
 @dataclass
