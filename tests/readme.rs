@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use common::{npy, run, said, ulpian};
+use common::{npy, run, said, ulpian, ulpian_with_python};
 
 fn readme() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
@@ -76,6 +76,29 @@ fn the_example_prints_what_is_shown() {
         shown += 1;
     }
     assert_eq!(shown, 2, "the example is a `pack` and a `judge`");
+}
+
+/// The section on a model of one's own, as it stands, but for the number of cases.
+#[test]
+fn five_commands_lead_from_a_model_to_a_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = readme();
+    let section = text.split("## From your model to a report").nth(1).unwrap().split("\n## ").next().unwrap();
+    let model = section.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
+    std::fs::write(dir.path().join("my_model.py"), model).unwrap();
+    let commands: Vec<&str> = section.lines().filter(|line| line.starts_with("ulpian ")).collect();
+    assert_eq!(commands.len(), 5);
+    for line in commands {
+        let line = line.replace('\'', "").replace("--count 100", "--count 6 --interventions quick");
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        let mut program = ulpian_with_python(&words);
+        program.current_dir(dir.path());
+        let said = said(program);
+        assert!(said.code <= 1, "`{line}` ended with {}: {}", said.code, said.err);
+    }
+    let page = std::fs::read_to_string(dir.path().join("page/index.html")).unwrap();
+    assert!(page.contains("batch_norm") && !page.contains("src=\"http"));
+    assert!(dir.path().join("page/report.md").is_file());
 }
 
 #[test]

@@ -50,8 +50,8 @@ pub(crate) fn summary(summary: &CampaignSummary) -> String {
         let _ = writeln!(text, "{table}");
         let _ = writeln!(
             text,
-            "of {}: {} beyond the bound, {} with a fault named; against the first executor {} differ by more than 1e-3 (SORT), \
-             {} are not close (assert_close)",
+            "of {}: {} beyond the bound at some element, {} with a fault named; against the first executor {} differ by more \
+             than 1e-3 (SORT), {} are not close (assert_close)",
             count(summary.executions, "execution"),
             found.bound,
             found.fault,
