@@ -24,6 +24,11 @@ fn every_op_has_all_its_files() {
         std::fs::read_to_string(root().join("vendor-compare/py/ulpian/torch_ops.py")).expect("torch's ops");
     let ort = std::fs::read_to_string(root().join("vendor-compare/py/ulpian/ort_ops.py"))
         .expect("ONNX Runtime's ops");
+    let tracing = |file: &str| {
+        let path = root().join("vendor-compare/py/ulpian/tracing").join(file);
+        std::fs::read_to_string(path).expect("the tracer's tables")
+    };
+    let (names, arguments) = (tracing("names.py"), tracing("arguments.py"));
     let mut lacks = Vec::new();
     for &op in OpKind::ALL {
         for (what, file) in [
@@ -40,6 +45,12 @@ fn every_op_has_all_its_files() {
             if !table.contains(&format!("def {op}(")) {
                 lacks.push(format!("{op}: a mapping to {who} (def {op} in its table of ops)"));
             }
+        }
+        if !names.contains(&format!("\n    \"{op}\": \"{op}\",\n")) {
+            lacks.push(format!("{op}: its name in the tracer's table OPS (tracing/names.py)"));
+        }
+        if !arguments.contains(&format!("\n    \"{op}\": ")) {
+            lacks.push(format!("{op}: the order of its arguments for the tracer (tracing/arguments.py)"));
         }
         if cases_of(op).is_empty() {
             lacks.push(format!("{op}: a case (tests/cases/{op}/*.json)"));
