@@ -19,6 +19,10 @@ lint:
 test:
     cargo test --release --workspace --locked
 
+# The report's page in a real browser: Chromium on PATH, or the one that ULPIAN_CHROMIUM names.
+test-page:
+    cargo test --release --locked --test report_chromium -- --ignored
+
 # Judges the docket: thirty public disputes, each with its expected outcome.
 docket:
     cargo run --release --locked -- judge tests/docket --expect

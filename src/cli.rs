@@ -504,21 +504,15 @@ pub(crate) enum ExportRows {
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// The ledger of a campaign
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ledger: PathBuf,
-    /// Folder for index.html and report.md, made where needed
+    /// The ledger of a campaign; further ones are compared with it: of a campaign with --single-op, of campaigns with --baseline
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) ledger: Vec<PathBuf>,
+    /// Folder for index.html, report.md and what they link to, made where needed
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// The ledger of a campaign with --single-op, to compare chains with
-    #[arg(long, value_name = "FILE")]
-    pub(crate) single: Option<PathBuf>,
     /// What `ulpian generate --json` printed, for the table of valid inputs; may be given for several generators
     #[arg(long, value_name = "NAME=FILE")]
     pub(crate) validity: Vec<String>,
-    /// The folder of reproducers that the page links to
-    #[arg(long, value_name = "DIR")]
-    pub(crate) findings: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -31,7 +31,6 @@
 //! for them. This crate joins them, and is the command line.
 
 pub mod campaign;
-pub mod campaign_report;
 pub mod executors;
 pub mod generation;
 pub mod import;

@@ -11,6 +11,7 @@ pub mod findings;
 pub mod ledger;
 pub mod minimise;
 pub mod plan;
+pub mod report;
 pub mod repro;
 pub mod rows;
 pub mod runner;

@@ -1,7 +1,7 @@
 //! `ulpian report --ledger FILE --out DIR`
 
 use anyhow::Context;
-use ulpian::campaign_report::{self, Sources};
+use ulpian::campaign::report::{self, Sources};
 use ulpian::records::Reported;
 
 use crate::cli;
@@ -16,27 +16,16 @@ pub(crate) fn run(args: &cli::Report, reporter: &mut Reporter) -> Result<Exit, F
             .with_context(|| format!("--validity {text}: expected NAME=FILE"))?;
         Ok((name.to_owned(), file.into()))
     });
-    // A folder below the page is linked to from there, so that the whole can be moved.
-    let findings = args.findings.as_ref().map(|folder| {
-        folder
-            .strip_prefix(&args.out)
-            .map(ToOwned::to_owned)
-            .or_else(|_| std::path::absolute(folder).with_context(|| folder.display().to_string()))
-    });
-    let sources = Sources {
-        ledger: args.ledger.clone(),
-        single: args.single.clone(),
-        validity: validity.collect::<anyhow::Result<_>>()?,
-        findings: findings.transpose()?,
-    };
-    let summary = campaign_report::write(&sources, &args.out).map_err(anyhow::Error::from)?;
+    let sources =
+        Sources { ledgers: args.ledger.clone(), validity: validity.collect::<anyhow::Result<_>>()? };
+    let summary = report::write(&sources, &args.out).map_err(anyhow::Error::from)?;
     let reported = Reported {
         html: args.out.join("index.html").display().to_string(),
         markdown: args.out.join("report.md").display().to_string(),
         cases: summary.cases.values().sum(),
         executions: summary.executions.values().sum(),
-        findings: summary.findings.len(),
-        complete: summary.complete,
+        findings: summary.findings(),
+        complete: summary.complete(),
     };
     reporter.record(&reported)?;
     reporter.text(&format!("wrote {} and {}\n", reported.html, reported.markdown));
