@@ -8,7 +8,8 @@ mod reported;
 use std::path::Path;
 
 use common::{file, run, text};
-use reported::{EXECUTORS, campaign, found, reproduce};
+use reported::{EXECUTORS, campaign, faulty, found, invalid, plan, reproduce, thousands, write};
+use ulpian::mining::generate::baseline::Baseline;
 use ulpian::records::Reported;
 
 fn report(args: &[&str], out: &Path) -> (Reported, String, String) {
@@ -82,6 +83,50 @@ fn every_table_of_the_summary_is_one_and_every_figure_is_there() {
     for figure in figures {
         let svg = std::fs::read_to_string(out.join("figures").join(figure)).unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("xmlns"), "{figure}");
+    }
+}
+
+#[test]
+fn single_ops_and_baselines_stand_beside_the_campaign() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    write(&at("chains"), &plan(2, false, None), (0..2).map(|n| faulty(n, &["add", "gelu"])));
+    write(&at("alone"), &plan(1, true, None), [faulty(0, &["add"])].into_iter());
+    let mixed = [faulty(0, &["add"]), invalid(1, "add"), invalid(2, "gelu")];
+    write(&at("mutated"), &plan(3, true, Some(Baseline::Mutate)), mixed.into_iter());
+    let ledgers = ["alone", "mutated", "chains"].map(|name| text(&at(name)).to_owned());
+    let args: Vec<&str> = ledgers.iter().flat_map(|ledger| ["--ledger", ledger]).collect();
+    let out = at("page");
+    let (reported, html, markdown) = report(&args, &out);
+    assert_eq!((reported.cases, reported.executions), (2, 12), "the campaign's alone");
+    // Table I: the generator over chains and single ops, and the baseline.
+    for row in [
+        "| op | ulpian | mutate |",
+        "| `2 nodes` | 100.00% of 2 | / |",
+        "| `add` | 100.00% of 1 | 50.00% of 2 |",
+        "| `gelu` | / | 0.00% of 1 |",
+        "| `total` | 100.00% of 3 | 33.33% of 3 |",
+        // Figure 13: `add` differs alone; in chains it takes part in what its successor shows.
+        "| `add` | 0 | 0 | 100.0% | 100.0% | 0.0% | 0.0% | 0.0% | 100.0% |",
+        "| `gelu` | 0.25 | – | 100.0% | – | 0.0% | – | 100.0% | – |",
+    ] {
+        assert!(markdown.contains(row), "{row}\n{markdown}");
+    }
+    assert!(html.contains("in chains"), "the legend");
+    let said = run(&["report", "--out", text(&out), "--ledger", &ledgers[1]]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("baseline"), "{}", said.err);
+}
+
+#[test]
+fn thousands_of_findings_fit_on_the_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let (reported, html, _) = report(&["--ledger", text(&thousands(dir.path()))], &dir.path().join("page"));
+    assert_eq!((reported.executions, reported.findings), (5004, 5004));
+    assert!(html.len() < 3_000_000, "{} bytes", html.len());
+    assert!(html.contains("are left out, the least of their op and cause"));
+    for op in ["batch_norm", "gelu"] {
+        assert!(html.matches(&format!(r#"data-op="{op}""#)).count() > 100, "{op}");
     }
 }
 

@@ -1,8 +1,9 @@
 //! The page: one file that needs nothing else, works offline, on a narrow screen and on a dark one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use ulpian_spec::verdict::Cause;
 
 use super::entries::{Entry, Kind, Shown};
 use super::figures::{self, Figure, times};
@@ -15,9 +16,8 @@ const SCRIPT: &str = include_str!("page.js");
 /// Nothing is fetched, from nowhere.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
-/// Entries and drawings on the page; together they keep it near 3 MB however many findings there are.
-const MOST_ENTRIES: usize = 1000;
-const MOST_DRAWINGS: usize = 1000;
+/// Room for the findings, in bytes: the page stays below 3 MB however many there are.
+const MOST_BYTES: usize = 2_500_000;
 
 pub(super) fn page(summary: &Summary, figures: &[Figure]) -> String {
     let validity = tables::validity(summary);
@@ -188,9 +188,9 @@ fn kinds(kinds: &[Kind]) -> Markup {
 }
 
 fn findings(summary: &Summary) -> Markup {
-    let mut drawings = MOST_DRAWINGS;
+    let chosen = chosen(summary);
     html! {
-        @if summary.entries.is_empty() {
+        @if chosen.is_empty() {
             p { "No execution was put down to a fault, so there is nothing to list." }
         } @else {
             p.note { "Executions with a fault by pattern, op and cause, the worst first, with the executors that share it; of each executor its worst execution." }
@@ -200,21 +200,46 @@ fn findings(summary: &Summary) -> Markup {
                 span.key.red {} "the node's own error is beyond its bound "
                 span.note { "×: of its bound" }
             }
-            (filters(summary))
+            (filters(summary, &chosen))
             p id="shown" role="status" {}
-            @for entry in summary.entries.iter().take(MOST_ENTRIES) { (self::entry(entry, summary, &mut drawings)) }
+            @for (_, text) in &chosen { (text) }
             p id="none" hidden { "No finding passes these filters." }
-            @if let Some(more) = summary.entries.len().checked_sub(MOST_ENTRIES).filter(|n| *n > 0) {
-                p.warning { "These are the worst " (grouped(MOST_ENTRIES)) "; " (grouped(more)) " more are in the ledger: `ulpian campaign export`." }
+            @if let Some(more) = summary.entries.len().checked_sub(chosen.len()).filter(|n| *n > 0) {
+                p.warning {
+                    "For the page's size " (grouped(more)) " are left out, the least of their op and cause; `campaign findings` and `campaign export` have them all."
+                }
             }
         }
     }
 }
 
-fn filters(summary: &Summary) -> Markup {
-    let shown = || summary.entries.iter().take(MOST_ENTRIES);
-    let causes: BTreeSet<&str> = shown().map(|e| e.cause.name()).collect();
-    let ops: BTreeSet<&str> = shown().map(|e| e.op.as_str()).collect();
+/// The entries that there is room for, drawn: the worst of each op and cause, then the second of each, and so on. In the order of
+/// the summary.
+fn chosen(summary: &Summary) -> Vec<(&Entry, Markup)> {
+    let mut met: BTreeMap<(&str, Cause), usize> = BTreeMap::new();
+    let mut ranked: Vec<(usize, usize)> = Vec::new();
+    for (at, entry) in summary.entries.iter().enumerate() {
+        let rank = met.entry((&entry.op, entry.cause)).or_default();
+        ranked.push((*rank, at));
+        *rank += 1;
+    }
+    ranked.sort_unstable();
+    let mut bytes = 0;
+    let mut chosen: BTreeMap<usize, Markup> = BTreeMap::new();
+    for (_, at) in ranked {
+        let text = entry(&summary.entries[at], summary);
+        bytes += text.0.len();
+        if bytes > MOST_BYTES {
+            break;
+        }
+        chosen.insert(at, text);
+    }
+    chosen.into_iter().map(|(at, text)| (&summary.entries[at], text)).collect()
+}
+
+fn filters(summary: &Summary, chosen: &[(&Entry, Markup)]) -> Markup {
+    let causes: BTreeSet<&str> = chosen.iter().map(|(e, _)| e.cause.name()).collect();
+    let ops: BTreeSet<&str> = chosen.iter().map(|(e, _)| e.op.as_str()).collect();
     let select = |name: &str, names: Vec<&str>| {
         html! {
             label { (name) " " select name=(name) {
@@ -234,7 +259,7 @@ fn filters(summary: &Summary) -> Markup {
     }
 }
 
-fn entry(entry: &Entry, summary: &Summary, drawings: &mut usize) -> Markup {
+fn entry(entry: &Entry, summary: &Summary) -> Markup {
     let places: Vec<String> = summary
         .executors
         .iter()
@@ -259,7 +284,7 @@ fn entry(entry: &Entry, summary: &Summary, drawings: &mut usize) -> Markup {
                 } }
                 tbody { @for shown in &entry.findings { (row(shown)) } }
             } }
-            div.drawings { @for (executors, drawing) in drawn(entry, drawings) {
+            div.drawings { @for (executors, drawing) in drawn(entry) {
                 figure.drawing { div.plot { (drawing) } figcaption { @for e in executors { code { (e) } " " } } }
             } }
         }
@@ -294,16 +319,14 @@ fn row(shown: &Shown) -> Markup {
 }
 
 /// The drawings of an entry: executors whose drawings are equal share one.
-fn drawn<'a>(entry: &'a Entry, left: &mut usize) -> Vec<(Vec<&'a str>, Markup)> {
+fn drawn(entry: &Entry) -> Vec<(Vec<&str>, Markup)> {
     let mut drawn: Vec<(Vec<&str>, Markup)> = Vec::new();
     for shown in &entry.findings {
         let executor = shown.finding.worst.executor.as_str();
         let drawing = diagram::pattern(shown);
         if let Some((executors, _)) = drawn.iter_mut().find(|(_, known)| known.0 == drawing.0) {
             executors.push(executor);
-        } else if *left > 0 || drawn.is_empty() {
-            // The worst of every entry is drawn.
-            *left = left.saturating_sub(1);
+        } else {
             drawn.push((vec![executor], drawing));
         }
     }
