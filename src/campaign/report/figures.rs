@@ -353,3 +353,25 @@ pub(super) fn file(svg: &str) -> String {
 fn failed(error: impl std::fmt::Display) -> ReportError {
     ReportError::Figure(error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits() {
+        let short: Vec<String> = [0.0, 0.5, 12.345, 9999.4, 74607.0, 1.5e-8, f64::INFINITY].map(short).into();
+        assert_eq!(short, ["0", "0.5", "12.3", "9999", "7.46e4", "1.50e-8", "∞"]);
+        let times: Vec<String> = [0.0128, 44.0, 74607.0, 1.234e12].map(times).into();
+        assert_eq!(times, ["0.0128×", "44×", "74,600×", "1.23e12×"]);
+    }
+
+    #[test]
+    fn an_inline_figure_takes_the_ink_of_the_page_and_a_file_has_a_ground() {
+        let svg = svg((10, 10), |canvas| text(canvas, "a < b", (1, 1), HPos::Left)).expect("it is drawn");
+        let inline = inline(&svg);
+        assert!(!inline.contains("#000000") && !inline.contains("xmlns"), "{inline}");
+        assert!(inline.contains("currentColor") && inline.contains("a &lt; b"), "{inline}");
+        assert!(file(&svg).contains(r##"fill="#FFFFFF"/>"##) && file(&svg).contains("xmlns"), "{svg}");
+    }
+}

@@ -309,11 +309,20 @@ fn party(executor: &str, executions: &[ExecutionRow]) -> Party {
     let silent = own().filter(|e| e.status != "ok");
     let mut reasons: BTreeMap<(String, String), usize> = BTreeMap::new();
     for row in silent {
-        *reasons.entry((row.status.clone(), row.reason.clone().unwrap_or_default())).or_default() += 1;
+        let reason = nameless(row.reason.as_deref().unwrap_or_default());
+        *reasons.entry((row.status.clone(), reason)).or_default() += 1;
     }
     let silent = most(reasons).into_iter().map(|((status, reason), n)| (status, reason, n)).collect();
     let causes = count(own().filter(|e| e.status == "ok").map(cause));
     Party { executor: executor.to_owned(), causes, silent }
+}
+
+/// A reason without the name of the node that it is about, which differs from case to case.
+fn nameless(reason: &str) -> String {
+    match reason.split_once(" node ").map(|(before, rest)| (before, rest.split_once(' '))) {
+        Some((before, Some((_, after)))) => format!("{before} a node {after}"),
+        _ => reason.to_owned(),
+    }
 }
 
 /// Median accumulated error by depth, over chains of more than one node.
@@ -354,4 +363,21 @@ fn growth(cases: &[CaseRow], nodes: &[NodeRow], executors: &[String]) -> Vec<Gro
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_the_same_for_every_node() {
+        assert_eq!(nameless("the rows of node mul_3 (mul) depend"), "the rows of a node (mul) depend");
+        assert_eq!(nameless("no tensor has four dimensions"), "no tensor has four dimensions");
+        assert_eq!(nameless("no such node x"), "no such node x");
+    }
+
+    #[test]
+    fn the_median_is_the_upper_of_two() {
+        assert_eq!((median(&mut [3.0, 1.0, 2.0]), median(&mut [2.0, 1.0]), median(&mut [])), (2.0, 2.0, 0.0));
+    }
 }
