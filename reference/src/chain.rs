@@ -38,6 +38,25 @@ pub(crate) fn evaluate_chain(
     masks: &BTreeMap<usize, Arc<HostTensor>>,
     settings: &Settings,
 ) -> Result<Truth, EvaluateError> {
+    truths(case, masks, settings, true)
+}
+
+/// See [`crate::evaluate_real`].
+pub(crate) fn evaluate_real(
+    case: &Case,
+    masks: &BTreeMap<usize, Arc<HostTensor>>,
+    settings: &Settings,
+) -> Result<BTreeMap<ValueRef, Enclosure>, EvaluateError> {
+    truths(case, masks, settings, false).map(|truth| truth.real)
+}
+
+/// T1, and T2 where `rounded` asks for it.
+fn truths(
+    case: &Case,
+    masks: &BTreeMap<usize, Arc<HostTensor>>,
+    settings: &Settings,
+    rounded: bool,
+) -> Result<Truth, EvaluateError> {
     let mut inputs: Vec<Arc<HostTensor>> = case.tensors.iter().map(|t| t.value.clone()).collect();
     let nodes: Vec<(Op<ValueRef>, Vec<TensorType>)> = case
         .nodes
@@ -83,23 +102,27 @@ pub(crate) fn evaluate_chain(
             truth.undetermined.extend(outputs);
             continue;
         }
-        let per_op = {
-            let operands = op.clone().map(|_, at| match at {
-                ValueRef::Input(i) => inputs[i].as_ref(),
-                at => truth.per_op[&at].as_ref(),
-            });
-            single(&operands, types, settings)?
-        };
-        let needed = last_use.contains_key(&position);
         // T2's operand may be another number where T1's is exact: an infinity that only rounding made, say.
         let exact_operands = op.operands().iter().all(|(_, at)| match &reals[*at] {
             Real::Exact(tensor) => truth.per_op.get(at).is_none_or(|rounded| rounded.same_bits(tensor)),
             Real::Balls(_) => false,
         });
+        let per_op = if rounded || exact_operands {
+            let operands = op.as_ref().map(|_, at| match (truth.per_op.get(at), &reals[at]) {
+                (Some(rounded), _) => rounded.as_ref(),
+                (None, Real::Exact(tensor)) => tensor.as_ref(),
+                (None, Real::Balls(_)) => unreachable!("T2 is there where it is asked for"),
+            });
+            Some(single(&operands, types, settings)?)
+        } else {
+            None
+        };
+        let needed = last_use.contains_key(&position);
         let free = leaves_zero_sign_free(op, |at| holds_zero(&reals[at]))
             || op.operands().iter().any(|(_, at)| truth.real.get(at).is_some_and(|e| e.zero_sign_is_free));
         let decide = |output: usize, i: usize| evaluator.resolve(position, output, i);
-        let mut balls = if exact_operands && (!needed || per_op.iter().all(is_exact)) {
+        let is_final = |per_op: &Vec<Enclosure>| !needed || per_op.iter().all(is_exact);
+        let mut balls = if exact_operands && per_op.as_ref().is_some_and(is_final) {
             None
         } else {
             let converted: Vec<Option<Balls>> = op
@@ -119,16 +142,23 @@ pub(crate) fn evaluate_chain(
             balls::evaluate(&operands, types)
         };
         let mut parts = balls.take().unwrap_or_default().into_iter();
-        for (output, (ty, rounded)) in types.iter().zip(per_op).enumerate() {
+        let mut per_op = per_op.map(Vec::into_iter);
+        for (output, ty) in types.iter().enumerate() {
             let at = outputs[output];
             let mut part = parts.next();
-            let enclosure = if exact_operands {
-                Enclosure { zero_sign_is_free: rounded.zero_sign_is_free || free, ..rounded.clone() }
-            } else {
-                let rounded = if needed { part.clone() } else { part.take() };
-                draft_of(op.kind(), ty, rounded).finish(free, |i| decide(output, i))?
+            let single = per_op.as_mut().and_then(Iterator::next);
+            if let Some(single) = single.as_ref().filter(|_| rounded) {
+                truth.per_op.insert(at, Arc::new(single.value.clone()));
+            }
+            let enclosure = match single {
+                Some(single) if exact_operands => {
+                    Enclosure { zero_sign_is_free: single.zero_sign_is_free || free, ..single }
+                }
+                _ => {
+                    let part = if needed { part.clone() } else { part.take() };
+                    draft_of(op.kind(), ty, part).finish(free, |i| decide(output, i))?
+                }
             };
-            truth.per_op.insert(at, Arc::new(rounded.value));
             if needed {
                 let real = if is_exact(&enclosure) {
                     Real::Exact(Arc::new(enclosure.value.clone()))

@@ -7,7 +7,7 @@
 use ulpian_spec::ops::Padding;
 use ulpian_spec::ops::conv2d::Conv2d;
 
-use super::dot::{Columns, Rows, product};
+use super::dot::{self, Columns, Rows, product};
 use super::linear::add_bias;
 use super::tensor::Balls;
 
@@ -32,6 +32,7 @@ pub(super) fn evaluate(args: &Conv2d<&Balls>, shape: &[usize]) -> Balls {
     let group_outputs = outputs / groups;
     let depth = group_channels * kernel_h * kernel_w;
     let positions = out_h * out_w;
+    let smallest = dot::smallest(input);
     let mut out = Balls::zeros(shape);
     let (hi, lo, radius) = out.parts_mut();
     for image in 0..images {
@@ -49,7 +50,7 @@ pub(super) fn evaluate(args: &Conv2d<&Balls>, shape: &[usize]) -> Balls {
             let to = to..to + group_outputs * positions;
             product(
                 Rows::of(weight, group * group_outputs * depth, group_outputs * depth, depth),
-                &Columns { tensor: input, count: positions, index },
+                &Columns { tensor: input, smallest, count: positions, index },
                 &mut hi[to.clone()],
                 &mut lo[to.clone()],
                 &mut radius[to],

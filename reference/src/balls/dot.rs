@@ -29,6 +29,9 @@ use crate::round::exp2i;
 /// Rows that share one packing of the other matrix's columns.
 const ROWS: usize = 16;
 
+/// Elements that one task of [`least`] looks at.
+const LEAST_CHUNK: usize = 1 << 14;
+
 /// Rows of the left matrix, each of `depth` consecutive elements.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
@@ -51,6 +54,8 @@ impl<'a> Rows<'a> {
 /// The right matrix: element (k, j) is element `index(k, j)` of the tensor, or zero where that is `None`.
 pub(super) struct Columns<'a, F> {
     pub(super) tensor: &'a Balls,
+    /// [`smallest`] of the tensor's parts, which several products may share.
+    pub(super) smallest: f64,
     pub(super) count: usize,
     pub(super) index: F,
 }
@@ -67,10 +72,7 @@ pub(super) fn product<F: Fn(usize, usize) -> Option<usize> + Sync>(
     if n == 0 || hi.is_empty() {
         return;
     }
-    let underflow = if smallest(&[a.hi, a.lo, a.radius])
-        * smallest(&[b.tensor.highs(), b.tensor.lows(), b.tensor.radii()])
-        < exp2i(-960)
-    {
+    let underflow = if least(&[a.hi, a.lo, a.radius]) * b.smallest < exp2i(-960) {
         a.depth as f64 * exp2i(-1068)
     } else {
         0.0
@@ -85,10 +87,20 @@ pub(super) fn product<F: Fn(usize, usize) -> Option<usize> + Sync>(
         .for_each(|(block, ((hi, lo), radius))| run(block, hi, lo, radius));
 }
 
+/// The least magnitude other than zero of a tensor's centres, low parts and radii.
+pub(super) fn smallest(tensor: &Balls) -> f64 {
+    least(&[tensor.highs(), tensor.lows(), tensor.radii()])
+}
+
 /// The least magnitude other than zero.
-fn smallest(parts: &[&[f64]]) -> f64 {
-    let least = |v: &&[f64]| v.iter().map(|x| x.abs()).filter(|&x| x > 0.0).fold(f64::INFINITY, f64::min);
-    parts.iter().map(least).fold(f64::INFINITY, f64::min)
+fn least(parts: &[&[f64]]) -> f64 {
+    let of = |v: &&[f64]| {
+        let least = |v: &[f64]| {
+            v.iter().map(|x| if *x == 0.0 { f64::INFINITY } else { x.abs() }).fold(f64::INFINITY, f64::min)
+        };
+        v.par_chunks(LEAST_CHUNK).map(least).reduce(|| f64::INFINITY, f64::min)
+    };
+    parts.iter().map(of).fold(f64::INFINITY, f64::min)
 }
 
 /// Some rows of the result.

@@ -2,7 +2,7 @@
 
 use ulpian_spec::ops::linear::Linear;
 
-use super::dot::{Columns, Rows, product};
+use super::dot::{Columns, Rows, product, smallest};
 use super::tensor::Balls;
 
 pub(super) fn evaluate(args: &Linear<&Balls>, shape: &[usize]) -> Balls {
@@ -12,7 +12,12 @@ pub(super) fn evaluate(args: &Linear<&Balls>, shape: &[usize]) -> Balls {
     let (hi, lo, radius) = out.parts_mut();
     product(
         Rows::of(args.input, 0, args.input.len(), features),
-        &Columns { tensor: args.weight, count: outputs, index: |k: usize, j: usize| Some(j * features + k) },
+        &Columns {
+            tensor: args.weight,
+            smallest: smallest(args.weight),
+            count: outputs,
+            index: |k: usize, j: usize| Some(j * features + k),
+        },
         hi,
         lo,
         radius,

@@ -5,7 +5,7 @@
 use ulpian_spec::ops::matmul::Matmul;
 
 use super::broadcast::Broadcast;
-use super::dot::{Columns, Rows, product};
+use super::dot::{self, Columns, Rows, product};
 use super::tensor::Balls;
 
 pub(super) fn evaluate(args: &Matmul<&Balls>, shape: &[usize]) -> Balls {
@@ -31,6 +31,7 @@ pub(super) fn evaluate(args: &Matmul<&Balls>, shape: &[usize]) -> Balls {
         (batch.iter().product(), m)
     };
     let (hi, lo, radius) = out.parts_mut();
+    let smallest = dot::smallest(b);
     for i in 0..batches {
         let (a_start, b_start) =
             if batches == 1 { (0, 0) } else { (of_a.index(i) * m * k, of_b.index(i) * k * n) };
@@ -39,6 +40,7 @@ pub(super) fn evaluate(args: &Matmul<&Balls>, shape: &[usize]) -> Balls {
             Rows::of(a, a_start, rows * k, k),
             &Columns {
                 tensor: b,
+                smallest,
                 count: n,
                 index: |row: usize, column: usize| Some(b_start + row * n + column),
             },

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ulpian_reference::{EvaluateError, Settings, evaluate_chain};
+use ulpian_reference::{EvaluateError, Settings, evaluate_real};
 use ulpian_spec::{Case, Enclosure, HostTensor, ValueRef};
 
 use super::bounds::{self, Arithmetic, Levels, Operand};
@@ -24,9 +24,9 @@ impl Chain {
         masks: &BTreeMap<usize, Arc<HostTensor>>,
         settings: &Settings,
     ) -> Result<Chain, EvaluateError> {
-        let truth = evaluate_chain(case, masks, settings)?;
+        let truth = evaluate_real(case, masks, settings)?;
         let mut chain = Chain {
-            real: truth.real.into_iter().map(|(at, e)| (at, Arc::new(e))).collect(),
+            real: truth.into_iter().map(|(at, e)| (at, Arc::new(e))).collect(),
             together: BTreeMap::new(),
         };
         for node in 0..case.nodes.len() {
