@@ -62,6 +62,16 @@ impl Executors {
         parties
     }
 
+    /// Begins to start whatever processes these parties need, and does not wait for them. Why one cannot be started is said when it
+    /// is to run.
+    pub fn start(&mut self, parties: &[ExecutorId]) {
+        let here = |id: &&ExecutorId| {
+            matches!(id.family.as_str(), "torch" | "ort") && (id.variant != "cuda" || self.gpu)
+        };
+        let here: Vec<ExecutorId> = parties.iter().filter(here).cloned().collect();
+        self.pool.start(&here);
+    }
+
     /// Hears a party.
     pub fn run(&mut self, id: &ExecutorId, case: &Case) -> Outcome {
         match id.family.as_str() {
@@ -98,11 +108,17 @@ impl Executors {
 
     /// Versions and machine facts, of what has run so far.
     pub fn facts(&self) -> Map<String, Value> {
+        let mut facts = Executors::own_facts();
+        facts.extend(self.pool.environment_facts());
+        facts
+    }
+
+    /// Those among the facts that do not depend on who has run.
+    pub fn own_facts() -> Map<String, Value> {
         let mut facts = Map::new();
         facts.insert("ulpian".to_owned(), Value::from(env!("CARGO_PKG_VERSION")));
         facts.insert("os".to_owned(), Value::from(std::env::consts::OS));
         facts.insert("arch".to_owned(), Value::from(std::env::consts::ARCH));
-        facts.extend(self.pool.environment_facts());
         facts
     }
 

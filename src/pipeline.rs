@@ -23,21 +23,6 @@ pub enum Interventions {
     None,
 }
 
-/// What is told while a case is heard.
-pub trait Witness {
-    /// An executor is about to run.
-    fn hears(&mut self, _executor: &ExecutorId) {}
-
-    /// Party number `place` has answered.
-    fn heard(&mut self, _place: usize, _outcome: &Outcome) {}
-}
-
-impl<F: FnMut(&ExecutorId)> Witness for F {
-    fn hears(&mut self, executor: &ExecutorId) {
-        self(executor);
-    }
-}
-
 /// The certified truth of every node result: over the real numbers, and op by op.
 ///
 /// # Errors
@@ -46,7 +31,7 @@ pub fn truth(case: &Case) -> Result<Truth, EvaluateError> {
     evaluate_chain(case, &BTreeMap::new(), &Settings::default())
 }
 
-/// Hears every party, tries what may explain their errors, and gives the verdict.
+/// Hears every party, tries what may explain their errors, and gives the verdict. `witness` is told who is about to run.
 ///
 /// # Errors
 /// [`JudgeError`] where the truth cannot be computed. A party that cannot be heard is no error: it is part of the verdict.
@@ -55,13 +40,40 @@ pub fn judge(
     parties: &[ExecutorId],
     executors: &mut Executors,
     interventions: Interventions,
-    witness: &mut dyn Witness,
+    witness: &mut dyn FnMut(&ExecutorId),
 ) -> Result<CaseVerdict, JudgeError> {
     let mut hearing = Hearing::new(case, &Settings::default())?;
-    for (place, party) in parties.iter().enumerate() {
-        witness.hears(party);
-        let outcome = executors.run(party, case);
-        witness.heard(place, &outcome);
+    let outcomes = hear(case, parties, executors, witness);
+    explain(&mut hearing, parties, outcomes, interventions, |executor, case| {
+        witness(executor);
+        executors.intervene(executor, case)
+    });
+    Ok(hearing.verdict(executors.facts()))
+}
+
+/// What every party says of a case.
+pub fn hear(
+    case: &Case,
+    parties: &[ExecutorId],
+    executors: &mut Executors,
+    witness: &mut dyn FnMut(&ExecutorId),
+) -> Vec<Outcome> {
+    let one = |party| {
+        witness(party);
+        executors.run(party, case)
+    };
+    parties.iter().map(one).collect()
+}
+
+/// Takes what the parties said, and throws the switches that may explain their errors; `run` does.
+pub fn explain(
+    hearing: &mut Hearing,
+    parties: &[ExecutorId],
+    outcomes: Vec<Outcome>,
+    interventions: Interventions,
+    mut run: impl FnMut(&ExecutorId, &Case) -> Outcome,
+) {
+    for (party, outcome) in parties.iter().zip(outcomes) {
         hearing.hear(party.clone(), outcome);
     }
     while interventions != Interventions::None
@@ -74,10 +86,8 @@ pub fn judge(
                 remedy: "allow all interventions".to_owned(),
             }
         } else {
-            witness.hears(&request.executor);
-            executors.intervene(&request.executor, &request.case)
+            run(&request.executor, &request.case)
         };
         hearing.answer(&request, outcome);
     }
-    Ok(hearing.verdict(executors.facts()))
 }

@@ -149,6 +149,36 @@ fn a_ledger_holds_every_case_with_all_criteria() {
 }
 
 #[test]
+fn a_party_that_some_cases_are_not_for_is_no_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let relu = r#"{"format": "ulpian-case/1", "name": "relu", "source": "a test", "nodes": [
+        {"id": "y", "op": "relu", "args": {"input": {"dtype": "float32", "shape": [2], "data": [1, -1]}}}], "outputs": ["y"],
+        "observed": [{"executor": "seen", "node": "y", "tensor": {"dtype": "float32", "shape": [2], "data": [1, 0]}}]}"#;
+    let cases = dir.path().join("cases");
+    file(&cases, "relu.json", relu);
+    let run_on = |ledger: &str| {
+        let ledger = dir.path().join(ledger);
+        let parties = ["--executor", "recorded:seen", "--executor", "replay:reciprocal-multiply"];
+        run(&[
+            &["campaign", "run", "--json", "--cases", text(&cases)],
+            &parties[..],
+            &["--ledger", text(&ledger)],
+        ]
+        .concat())
+    };
+    // The replay is about divisions: there is none.
+    let said = run_on("alone.db");
+    assert_eq!(said.code, 3, "{}", said.err);
+    division(&cases, "thirteenth", 13.0);
+    let said = run_on("both.db");
+    assert_eq!(said.code, 1, "{}", said.err);
+    let (cases, summary) = parse(&said);
+    assert_eq!(summary.causes["replay:reciprocal-multiply"]["unavailable"], 1);
+    let relu = cases.iter().find(|c| c.case == "relu").unwrap();
+    assert_eq!(relu.executors["replay:reciprocal-multiply"], "unavailable");
+}
+
+#[test]
 fn a_ledger_is_begun_once_and_written_by_one() {
     let (dir, ledger, _) = small();
     let cases = dir.path().join("cases");

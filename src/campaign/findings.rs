@@ -7,11 +7,12 @@ use ulpian_spec::verdict::Cause;
 use ulpian_spec::{Case, ExecutorId, HostTensor, Outcome};
 
 use super::CampaignError;
-use super::ledger::{Ledger, Writer};
+use super::ledger::Ledger;
 use super::minimise::{Budget, Kept, Minimised, minimise};
 use super::plan::{Cases, Plan};
 use super::repro::repro;
 use super::rows::{CaseRow, ExecutionRow, FindingRow};
+use super::writer::Writer;
 use crate::{Executors, pipeline};
 
 /// A group of executions with one pattern, op, cause and executor, and its worst.

@@ -1,7 +1,7 @@
 //! Campaigns: many cases, judged one after another over several executors, with a ledger on disk.
 //!
 //! A [`Plan`] says what is judged and by whom; it names every input file with its digest. The [`Ledger`] is a SQLite file
-//! that holds the plan and, a transaction a case, every row that the case gave: a campaign that is killed at any instant goes
+//! that holds the plan and, in transactions of whole cases, every row that each case gave: a campaign that is killed at any instant goes
 //! on where it was, and ends with the ledger that an undisturbed one has (its [timings](rows::SCHEMA) apart). [`run`] does the
 //! work. What scripts read is in [`rows`].
 
@@ -11,16 +11,19 @@ pub mod findings;
 pub mod ledger;
 pub mod minimise;
 pub mod plan;
+mod record;
 pub mod report;
 pub mod repro;
 pub mod rows;
 pub mod runner;
+pub mod writer;
 
 use std::path::{Path, PathBuf};
 
-pub use ledger::{Ledger, Writer};
+pub use ledger::Ledger;
 pub use plan::{Plan, Source};
 pub use runner::{Watch, run};
+pub use writer::Writer;
 
 /// Why a campaign cannot begin, go on, or be read.
 #[derive(Debug, thiserror::Error)]

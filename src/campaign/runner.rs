@@ -1,21 +1,32 @@
 //! The loop: every case of the plan that the ledger does not hold yet is judged, and its rows are written.
+//!
+//! Four threads share the work, so that a case costs what its slowest part costs and not the sum: one makes the cases, one hears the
+//! parties, the caller's computes truths and verdicts, one writes. The truths of a few cases are computed ahead of their
+//! parties, while Python starts above all. What a case gives depends on no other case, nor on the order.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use serde_json::{Map, Value, json};
-use ulpian_spec::verdict::{CaseVerdict, ExecutorAtNode, Grade};
-use ulpian_spec::{Case, ExecutorId, HostTensor, Outcome, ValueRef};
+use serde_json::{Map, Value};
+use ulpian_reference::Settings;
+use ulpian_spec::{Case, ExecutorId, Outcome};
+use ulpian_vendor_compare::judge::{Hearing, JudgeError};
 
 use super::CampaignError;
-use super::criteria::{Difference, SORT_THRESHOLD, difference};
-use super::ledger::Writer;
 use super::plan::{Cases, Numbered, Plan};
-use super::rows::{CaseRow, CaseRows, ExecutionRow, NodeRow};
+use super::record::{self, Differences};
+use super::rows::{CaseRow, CaseRows};
+use super::writer::Writer;
 use crate::Executors;
-use crate::pipeline::{self, Witness};
+use crate::pipeline;
+
+/// How many small cases may be under way at a time.
+const UNDER_WAY: usize = 8;
+/// Elements of a case, results included, for which it counts as one more small case.
+const SMALL: usize = 1 << 21;
 
 /// What is told while a campaign runs.
 pub trait Watch {
@@ -45,216 +56,315 @@ pub fn run(
 ) -> Result<usize, CampaignError> {
     let parties: Vec<ExecutorId> = plan.executors.iter().filter_map(|text| text.parse().ok()).collect();
     let done = ledger.ledger().done_numbers()?;
-    let mut facts = Map::new();
-    let mut judged = 0;
-    for number in (0..plan.cases).filter(|n| done.binary_search(n).is_err()) {
-        if watch.stop() {
-            break;
-        }
-        let start = Instant::now();
-        let numbered = cases.make(number);
-        let mut rows = one(number, numbered, &parties, plan, executors, watch);
-        rows.seconds = start.elapsed().as_secs_f64();
-        let now = executors.pool().environment_facts();
-        for (name, said) in now.iter().filter(|(name, said)| facts.get(*name) != Some(said)) {
-            if ledger.facts(name, &said.to_string())? {
-                watch.other_environment(name);
-            }
-        }
-        facts = now;
-        ledger.record(&rows)?;
-        judged += 1;
-        watch.recorded(&rows);
-    }
-    Ok(judged)
-}
-
-fn one(
-    number: usize,
-    numbered: Numbered,
-    parties: &[ExecutorId],
-    plan: &Plan,
-    executors: &mut Executors,
-    watch: &mut dyn Watch,
-) -> CaseRows {
-    let Numbered { name, pattern, labels, case } = numbered;
-    let mut row = CaseRow {
-        number,
-        name,
-        pattern,
-        labels: labels.unwrap_or_default().join(" "),
-        edges: "[]".to_owned(),
-        status: "judged".to_owned(),
-        reason: None,
-        cause: None,
-    };
-    let without = |row: CaseRow, status: &str, reason: String| CaseRows {
-        case: CaseRow { status: status.to_owned(), reason: Some(reason), ..row },
-        executions: Vec::new(),
-        nodes: Vec::new(),
-        verdict: None,
-        seconds: 0.0,
-    };
-    let case = match case {
-        Ok(case) => case,
-        Err(reason) => return without(row, "invalid", reason),
-    };
-    if row.pattern.is_none() {
-        let ops: Vec<&str> = case.nodes.iter().map(|n| n.op.kind().name()).collect();
-        row.labels = ops.join(" ");
-    }
-    row.edges = edges(&case).to_string();
-    let mut compared =
-        Compared { case: &case, watch, first: BTreeMap::new(), differences: vec![None; parties.len()] };
-    // A panic is a bug in Ulpian; it costs this case alone.
-    let judged = catch_unwind(AssertUnwindSafe(|| {
-        pipeline::judge(&case, parties, executors, plan.interventions, &mut compared)
-    }));
-    let differences = compared.differences;
-    match judged {
-        Ok(Ok(verdict)) => rows(row, &case, parties, verdict, &differences),
-        Ok(Err(error)) => without(row, "failed", error.to_string()),
-        Err(_) => without(row, "failed", "internal error".to_owned()),
-    }
-}
-
-/// Each operand that another node made: `[from, to, argument]`.
-fn edges(case: &Case) -> Value {
-    let mut edges = Vec::new();
-    for node in &case.nodes {
-        for (argument, at) in node.op.operands() {
-            if let ValueRef::Node { node: from, .. } = *at {
-                edges.push(json!([case.nodes[from].id, node.id, argument]));
-            }
-        }
-    }
-    Value::Array(edges)
-}
-
-/// One party's differences from the first, by node result; of two compared before either is judged.
-type Differences = BTreeMap<ValueRef, Difference>;
-
-/// Compares what the parties return, as it comes.
-struct Compared<'a> {
-    case: &'a Case,
-    watch: &'a mut dyn Watch,
-    first: BTreeMap<ValueRef, Arc<HostTensor>>,
-    differences: Vec<Option<Differences>>,
-}
-
-impl Witness for Compared<'_> {
-    fn hears(&mut self, executor: &ExecutorId) {
-        self.watch.hears(&self.case.name, executor);
-    }
-
-    fn heard(&mut self, place: usize, outcome: &Outcome) {
-        let results = match outcome {
-            Outcome::Ok(run) => &run.results,
-            Outcome::Failed { before, .. } => &before.results,
-            Outcome::Unavailable { .. } => return,
+    let left: Vec<usize> = (0..plan.cases).filter(|n| done.binary_search(n).is_err()).collect();
+    let executors = Mutex::new(executors);
+    let (to_judge, news) = channel();
+    let (to_hear, made) = channel();
+    let (to_write, rows) = channel();
+    let (tickets, granted) = channel();
+    grant(&tickets, UNDER_WAY);
+    std::thread::scope(|scope| {
+        let (makers, hearers, writers) = (to_judge.clone(), to_judge.clone(), to_judge);
+        scope.spawn(|| make(&left, cases, granted, to_hear, makers));
+        scope.spawn(|| hear(made, &parties, &executors, hearers));
+        let writing = scope.spawn(|| write(ledger, rows, writers));
+        let bench = Bench {
+            plan,
+            parties: &parties,
+            executors: &executors,
+            tickets,
+            to_write,
+            under_way: VecDeque::new(),
         };
-        if place == 0 {
-            self.first = results.clone();
+        let recorded = bench.sit(left.len(), news, watch);
+        // Where writing failed, the judge could not go on.
+        writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(|()| recorded)
+    })
+}
+
+/// Lets so many more small cases be made. Where nobody makes any more, nothing is lost.
+fn grant(tickets: &Sender<()>, count: usize) {
+    for _ in 0..count {
+        let _ = tickets.send(());
+    }
+}
+
+/// A case that was made.
+struct Made {
+    number: usize,
+    name: String,
+    pattern: Option<usize>,
+    labels: Option<Vec<String>>,
+    /// The case; or the status that says why there is none, and the reason.
+    case: Result<Arc<Case>, (&'static str, String)>,
+    /// For how many small cases it counts.
+    weight: usize,
+}
+
+/// What the parties said of a case, and what their workers say of themselves.
+struct Said {
+    outcomes: Vec<Outcome>,
+    differences: Vec<Option<Differences>>,
+    facts: Map<String, Value>,
+}
+
+/// What the judge is told.
+enum News {
+    /// The next case.
+    Made(Made),
+    /// An executor is about to run on the case of this name.
+    Hears(String, ExecutorId),
+    /// What was said of the case of this number; `None` where hearing it met a bug of Ulpian's.
+    Heard(usize, Option<Said>),
+    /// A case is in the ledger; these workers are not what they were.
+    Recorded(CaseRows, Vec<String>),
+    /// The ledger cannot be written.
+    NotWritten,
+}
+
+/// A case's rows on their way to the ledger, with the facts of the workers so far.
+type ToWrite = (CaseRows, Map<String, Value>);
+
+/// Makes the cases, as many ahead as tickets allow.
+fn make(
+    left: &[usize],
+    cases: &Cases<'_>,
+    granted: Receiver<()>,
+    to_hear: Sender<(usize, Arc<Case>)>,
+    to_judge: Sender<News>,
+) {
+    for &number in left {
+        if granted.recv().is_err() {
             return;
         }
-        let pairs = results.iter().filter_map(|(at, got)| Some((*at, difference(got, self.first.get(at)?))));
-        self.differences[place] = Some(pairs.collect());
-    }
-}
-
-fn rows(
-    mut row: CaseRow,
-    case: &Case,
-    parties: &[ExecutorId],
-    mut verdict: CaseVerdict,
-    differences: &[Option<Differences>],
-) -> CaseRows {
-    row.cause = Some(verdict.verdict.cause.name().to_owned());
-    // The facts of workers depend on which of them have run so far; the ledger keeps them apart.
-    verdict.environment.retain(|_, fact| !fact.is_object());
-    let executions = parties
-        .iter()
-        .enumerate()
-        .map(|(place, id)| execution(row.number, case, place, &id.to_string(), &verdict, &differences[place]))
-        .collect();
-    let mut nodes = Vec::new();
-    for (place, (report, at)) in verdict.nodes.iter().zip(case.results()).enumerate() {
-        for (party, e) in report.executors.iter().enumerate().filter(|(_, e)| e.status == "ok") {
-            let apart = differences[party].as_ref().and_then(|d| d.get(&at));
-            nodes.push(NodeRow {
-                case: row.number,
-                place,
-                node: report.node.clone(),
-                executor: e.executor.clone(),
-                op: report.op.clone(),
-                dtype: report.dtype.clone(),
-                class_mismatches: e.class_mismatches,
-                local_ulp: e.local.as_ref().map(|d| d.max_ulp),
-                local_abs: e.local.as_ref().map(|d| d.max_abs),
-                bound_ratio: e.local.as_ref().map(|d| d.bound_ratio),
-                accumulated_ulp: e.accumulated.as_ref().map(|d| d.max_ulp),
-                accumulated_abs: e.accumulated.as_ref().map(|d| d.max_abs),
-                condition: e.condition,
-                difference: apart.map(|d| d.worst),
-                mean_difference: apart.map(|d| d.mean),
-            });
+        // A panic is a bug in Ulpian; it costs this case alone.
+        let made = catch_unwind(AssertUnwindSafe(|| cases.make(number)));
+        let Numbered { name, pattern, labels, case } = made.unwrap_or_else(|_| Numbered {
+            name: format!("case {number}"),
+            pattern: None,
+            labels: None,
+            case: Err("internal error".to_owned()),
+        });
+        let case = case.map(Arc::new).map_err(|reason| ("invalid", reason));
+        let weight = case.as_ref().map_or(1, |case| (1 + elements(case) / SMALL).min(UNDER_WAY));
+        if (1..weight).any(|_| granted.recv().is_err()) {
+            return;
+        }
+        let ahead = case.as_ref().ok().map(|case| (number, Arc::clone(case)));
+        let told = to_judge.send(News::Made(Made { number, name, pattern, labels, case, weight }));
+        if told.is_err() || ahead.is_some_and(|case| to_hear.send(case).is_err()) {
+            return;
         }
     }
-    // Nothing in a verdict fails to be JSON: its floats are written as text where JSON has no number for them.
-    let line = serde_json::to_string(&verdict).unwrap_or_default();
-    CaseRows { case: row, executions, nodes, verdict: Some(line), seconds: 0.0 }
 }
 
-fn execution(
-    number: usize,
-    case: &Case,
-    place: usize,
-    executor: &str,
-    verdict: &CaseVerdict,
-    differences: &Option<Differences>,
-) -> ExecutionRow {
-    let at_nodes: Vec<&ExecutorAtNode> = verdict.nodes.iter().map(|n| &n.executors[place]).collect();
-    let not_ok = at_nodes.iter().find(|e| e.status == "failed" || e.status == "unavailable");
-    let own = verdict.executors.iter().find(|e| e.executor == executor).map(|e| &e.verdict);
-    let node = own.and_then(|v| v.at.as_ref()).map(|at| at.node.clone());
-    let op = node.as_ref().and_then(|node| verdict.nodes.iter().find(|n| &n.node == node));
-    let worst = |figure: fn(&ExecutorAtNode) -> Option<f64>| {
-        at_nodes.iter().filter_map(|e| figure(e)).reduce(f64::max)
-    };
-    let mismatches: Vec<usize> = at_nodes.iter().filter_map(|e| e.class_mismatches).collect();
-    let mismatches = (!mismatches.is_empty()).then(|| mismatches.iter().sum::<usize>());
-    let bound_ratio = worst(|e| e.local.as_ref().map(|d| d.bound_ratio));
-    let outputs = differences
-        .as_ref()
-        .and_then(|d| case.outputs.iter().filter_map(|at| d.get(at).copied()).reduce(Difference::join));
-    ExecutionRow {
-        case: number,
-        place,
-        executor: executor.to_owned(),
-        status: not_ok.map_or("ok", |e| e.status.as_str()).to_owned(),
-        reason: not_ok.and_then(|e| e.reason.clone()),
-        cause: own.map(|v| v.cause.name().to_owned()),
-        grade: own.map(|v| grade(v.grade).to_owned()),
-        node,
-        op: op.map(|n| n.op.clone()),
-        because: own.map(|v| v.because.clone()),
-        class_mismatches: mismatches,
-        local_ulp: worst(|e| e.local.as_ref().map(|d| d.max_ulp)),
-        bound_ratio,
-        accumulated_ulp: worst(|e| e.accumulated.as_ref().map(|d| d.max_ulp)),
-        difference: outputs.map(|d| d.worst),
-        close_ratio: outputs.map(|d| d.close_ratio),
-        sort: outputs.map(|d| d.worst > SORT_THRESHOLD),
-        assert_close: outputs.map(|d| d.close_ratio > 1.0),
-        bound: mismatches.map(|n| n > 0 || bound_ratio.is_some_and(|r| r > 1.0)),
+/// Elements of a case's tensors and results.
+fn elements(case: &Case) -> usize {
+    let inputs: usize = case.tensors.iter().map(|t| t.value.len()).sum();
+    let results = case.nodes.iter().flat_map(|n| &n.types).map(|ty| ty.shape.iter().product::<usize>());
+    inputs + results.sum::<usize>()
+}
+
+/// Hears the parties, case by case.
+fn hear(
+    made: Receiver<(usize, Arc<Case>)>,
+    parties: &[ExecutorId],
+    executors: &Mutex<&mut Executors>,
+    to_judge: Sender<News>,
+) {
+    for (number, case) in made {
+        let mut tell = |executor: &ExecutorId| {
+            drop(to_judge.send(News::Hears(case.name.clone(), executor.clone())));
+        };
+        let said = catch_unwind(AssertUnwindSafe(|| {
+            let mut executors = executors.lock().unwrap_or_else(PoisonError::into_inner);
+            let outcomes = pipeline::hear(&case, parties, &mut executors, &mut tell);
+            let facts = executors.pool().environment_facts();
+            drop(executors);
+            Said { differences: record::differences(&outcomes), outcomes, facts }
+        }));
+        if to_judge.send(News::Heard(number, said.ok())).is_err() {
+            return;
+        }
     }
 }
 
-const fn grade(grade: Grade) -> &'static str {
-    match grade {
-        Grade::Refuted => "refuted",
-        Grade::Consistent => "consistent",
-        Grade::ConfirmedByIntervention => "confirmed-by-intervention",
-        Grade::ConfirmedBitwise => "confirmed-bitwise",
+/// Writes whatever has come since the last time, in one transaction.
+fn write(ledger: &mut Writer, rows: Receiver<ToWrite>, to_judge: Sender<News>) -> Result<(), CampaignError> {
+    while let Ok(first) = rows.recv() {
+        let mut batch = vec![first];
+        batch.extend(rows.try_iter());
+        match ledger.record(&batch) {
+            Ok(others) => {
+                for ((rows, _), others) in batch.into_iter().zip(others) {
+                    drop(to_judge.send(News::Recorded(rows, others)));
+                }
+            }
+            Err(error) => {
+                drop(to_judge.send(News::NotWritten));
+                return Err(error);
+            }
+        }
     }
+    Ok(())
+}
+
+/// A case under way.
+struct UnderWay {
+    made: Made,
+    truth: Option<Result<Hearing, JudgeError>>,
+    said: Option<Option<Said>>,
+}
+
+impl UnderWay {
+    fn lacks_truth(&self) -> bool {
+        self.truth.is_none() && self.made.case.is_ok()
+    }
+}
+
+/// Where the judge sits. Dropping it lets the other threads end.
+struct Bench<'a, 'e> {
+    plan: &'a Plan,
+    parties: &'a [ExecutorId],
+    executors: &'a Mutex<&'e mut Executors>,
+    tickets: Sender<()>,
+    to_write: Sender<ToWrite>,
+    under_way: VecDeque<UnderWay>,
+}
+
+impl Bench<'_, '_> {
+    /// Judges `count` cases, and returns how many are in the ledger.
+    fn sit(mut self, count: usize, news: Receiver<News>, watch: &mut dyn Watch) -> usize {
+        let (mut recorded, mut last) = (0, Instant::now());
+        while recorded < count {
+            let next = match self.has_work() {
+                true => news.try_recv().ok(),
+                false => news.recv().ok(),
+            };
+            match next {
+                Some(News::Made(made)) => {
+                    // What is no case has nothing to be heard.
+                    let said = made.case.is_err().then_some(None);
+                    self.under_way.push_back(UnderWay { made, truth: None, said });
+                }
+                Some(News::Hears(case, executor)) => watch.hears(&case, &executor),
+                Some(News::Heard(number, said)) => {
+                    let of = self.under_way.iter_mut().find(|u| u.made.number == number);
+                    if let Some(under_way) = of {
+                        under_way.said = Some(said);
+                    }
+                }
+                Some(News::Recorded(rows, others)) => {
+                    others.iter().for_each(|name| watch.other_environment(name));
+                    recorded += 1;
+                    watch.recorded(&rows);
+                }
+                Some(News::NotWritten) => break,
+                None if self.has_work() => {
+                    if watch.stop() || !self.work(&mut last, watch) {
+                        break;
+                    }
+                }
+                None => break,
+            }
+            if watch.stop() {
+                break;
+            }
+        }
+        recorded
+    }
+
+    /// Is there a verdict to give, or a truth to compute?
+    fn has_work(&self) -> bool {
+        self.under_way.front().is_some_and(|u| u.said.is_some())
+            || self.under_way.iter().any(UnderWay::lacks_truth)
+    }
+
+    /// Gives the verdict on the oldest case, or computes a truth. Returns whether somebody takes the rows.
+    fn work(&mut self, last: &mut Instant, watch: &mut dyn Watch) -> bool {
+        if let Some(first) = self.under_way.front_mut()
+            && let Some(said) = first.said.take()
+        {
+            let Some(under_way) = self.under_way.pop_front() else { return true };
+            let weight = under_way.made.weight;
+            let (mut rows, facts) = self.judge(under_way, said, watch);
+            // By the clock: cases that are under way together share it.
+            rows.seconds = last.elapsed().as_secs_f64();
+            *last = Instant::now();
+            grant(&self.tickets, weight);
+            return self.to_write.send((rows, facts)).is_ok();
+        }
+        if let Some(next) = self.under_way.iter_mut().find(|u| u.lacks_truth())
+            && let Ok(case) = &next.made.case
+        {
+            next.truth = truth(case);
+            if next.truth.is_none() {
+                next.made.case = Err(("failed", "internal error".to_owned()));
+            }
+        }
+        true
+    }
+
+    /// The rows of a case.
+    fn judge(&self, under_way: UnderWay, said: Option<Said>, watch: &mut dyn Watch) -> ToWrite {
+        let UnderWay { made: Made { number, name, pattern, labels, case, .. }, truth: known, .. } = under_way;
+        let mut row = CaseRow {
+            number,
+            name,
+            pattern,
+            labels: labels.unwrap_or_default().join(" "),
+            edges: "[]".to_owned(),
+            status: "judged".to_owned(),
+            reason: None,
+            cause: None,
+        };
+        let without = |row: CaseRow, status: &str, reason: String| CaseRows {
+            case: CaseRow { status: status.to_owned(), reason: Some(reason), ..row },
+            executions: Vec::new(),
+            nodes: Vec::new(),
+            verdict: None,
+            seconds: 0.0,
+        };
+        let case = match case {
+            Ok(case) => case,
+            Err((status, reason)) => return (without(row, status, reason), Map::new()),
+        };
+        if row.pattern.is_none() {
+            let ops: Vec<&str> = case.nodes.iter().map(|n| n.op.kind().name()).collect();
+            row.labels = ops.join(" ");
+        }
+        row.edges = record::edges(&case).to_string();
+        let internal = |row| without(row, "failed", "internal error".to_owned());
+        let Some(Said { outcomes, differences, mut facts }) = said else {
+            return (internal(row), Map::new());
+        };
+        let Some(known) = known.or_else(|| truth(&case)) else { return (internal(row), facts) };
+        let mut hearing = match known {
+            Ok(hearing) => hearing,
+            Err(error) => return (without(row, "failed", error.to_string()), facts),
+        };
+        let verdict = catch_unwind(AssertUnwindSafe(|| {
+            let run = |executor: &ExecutorId, node: &Case| {
+                watch.hears(&case.name, executor);
+                let mut executors = self.executors.lock().unwrap_or_else(PoisonError::into_inner);
+                let outcome = executors.intervene(executor, node);
+                facts = executors.pool().environment_facts();
+                outcome
+            };
+            pipeline::explain(&mut hearing, self.parties, outcomes, self.plan.interventions, run);
+            // The facts of workers depend on which of them have run so far; the ledger keeps them apart.
+            hearing.verdict(Executors::own_facts())
+        }));
+        let rows = match verdict {
+            Ok(verdict) => record::rows(row, &case, self.parties, verdict, &differences),
+            Err(_) => internal(row),
+        };
+        (rows, facts)
+    }
+}
+
+/// The truth of a case; `None` where computing it met a bug of Ulpian's.
+fn truth(case: &Case) -> Option<Result<Hearing, JudgeError>> {
+    // A panic costs this case alone.
+    catch_unwind(AssertUnwindSafe(|| Hearing::new(case, &Settings::default()))).ok()
 }

@@ -57,6 +57,9 @@ fn begin(args: &cli::CampaignRun, common: &Common, reporter: &mut Reporter) -> R
         }
     };
     let plan = Plan::new(source, &hearing).map_err(failure)?;
+    let mut executors = executors(&plan, &args.python, common, reporter);
+    // Python takes seconds to start; meanwhile the sources are read.
+    executors.start(&hearing.executors);
     // What cannot be generated is known before the ledger begins.
     let sources = plan.sources().map_err(failure)?;
     let cases = Cases::of(&plan, sources.as_ref()).map_err(failure)?;
@@ -66,14 +69,18 @@ fn begin(args: &cli::CampaignRun, common: &Common, reporter: &mut Reporter) -> R
         }
     }
     let writer = Writer::begin(&args.ledger, &plan).map_err(failure)?;
-    Ok(found.max(go_on(writer, &plan, &cases, &args.python, common, reporter)?))
+    Ok(found.max(go_on(writer, &plan, &cases, executors, reporter)?))
 }
 
 fn resume(args: &cli::CampaignResume, common: &Common, reporter: &mut Reporter) -> Result<Exit, Failure> {
     let (writer, plan) = reopen(&args.ledger).map_err(failure)?;
+    let mut executors = executors(&plan, &args.python, common, reporter);
+    if writer.ledger().done().map_err(failure)? < plan.cases {
+        executors.start(&super::judge::named_parties(&plan.executors)?);
+    }
     let sources = plan.sources().map_err(failure)?;
     let cases = Cases::of(&plan, sources.as_ref()).map_err(failure)?;
-    go_on(writer, &plan, &cases, &args.python, common, reporter)
+    go_on(writer, &plan, &cases, executors, reporter)
 }
 
 /// A ledger to be written to, and its plan, whose files are what they were.
@@ -92,13 +99,11 @@ fn go_on(
     mut writer: Writer,
     plan: &Plan,
     cases: &Cases<'_>,
-    python: &cli::Python,
-    common: &Common,
+    mut executors: Executors,
     reporter: &mut Reporter,
 ) -> Result<Exit, Failure> {
     let file = writer.ledger().file().to_owned();
     let done = writer.ledger().done().map_err(failure)?;
-    let mut executors = executors(plan, python, common, reporter);
     let words = format!(
         "ended; what is done is kept. Go on with: ulpian campaign resume --ledger {}",
         file.display()
@@ -196,8 +201,9 @@ fn summary(ledger: &Ledger, plan: &Plan) -> Result<CampaignSummary, CampaignErro
     })
 }
 
-/// The exit code of a whole ledger, as that of `judge` over its cases. Inputs that a baseline made invalid are no failure: that
-/// some are is what it is run for.
+/// The exit code of a whole ledger, as that of `judge` over its cases but for two things. Inputs that a baseline made invalid are
+/// no failure: that some are is what it is run for. Nor is a party that is unavailable for some cases, as a memory layout is for
+/// tensors that cannot have it; one that is unavailable for all could not run.
 fn code(summary: &CampaignSummary, plan: &Plan) -> Exit {
     let has = |name: &str| summary.causes.values().any(|causes| causes.contains_key(name));
     let mut exit = Exit::Clean;
@@ -207,7 +213,8 @@ fn code(summary: &CampaignSummary, plan: &Plan) -> Exit {
     if summary.invalid > 0 && matches!(plan.source, Source::Cases(_)) {
         exit = exit.max(Exit::BadInput);
     }
-    if summary.failed > 0 || has("failed") || has("unavailable") {
+    let never_heard = |causes: &BTreeMap<String, usize>| causes.keys().all(|name| name == "unavailable");
+    if summary.failed > 0 || has("failed") || summary.causes.values().any(never_heard) {
         exit = exit.max(Exit::CouldNotRun);
     }
     if has(Cause::Inconclusive.name()) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -80,6 +81,13 @@ struct WorkerKey {
     env: Vec<(String, String)>,
 }
 
+impl WorkerKey {
+    fn of(id: &ExecutorId) -> Result<WorkerKey, Error> {
+        let env = if id.family == "torch" { torch::environment(id)? } else { Vec::new() };
+        Ok(WorkerKey { family: id.family.clone(), env })
+    }
+}
+
 /// Every executor of this crate. Processes are started when first needed and reused across cases and keys; dropping the pool
 /// ends them.
 #[derive(Debug)]
@@ -88,6 +96,7 @@ pub struct Pool {
     exchange: Option<Exchange>,
     python: Option<Result<Python, Error>>,
     workers: BTreeMap<WorkerKey, Worker>,
+    starting: BTreeMap<WorkerKey, JoinHandle<Result<Worker, Error>>>,
     failed_starts: BTreeMap<WorkerKey, (usize, Error)>,
     facts: BTreeMap<WorkerKey, Map<String, Value>>,
     requests: u64,
@@ -101,6 +110,7 @@ impl Pool {
             exchange: None,
             python: None,
             workers: BTreeMap::new(),
+            starting: BTreeMap::new(),
             failed_starts: BTreeMap::new(),
             facts: BTreeMap::new(),
             requests: 0,
@@ -159,6 +169,30 @@ impl Pool {
         found.as_ref().map_err(Clone::clone)
     }
 
+    /// Begins to start the workers that these executors need, all at once, and does not wait for them. Why one cannot be started is
+    /// said when it is to run.
+    pub fn start(&mut self, ids: &[ExecutorId]) {
+        let mut keys: Vec<WorkerKey> = Vec::new();
+        for id in ids.iter().filter(|id| id.family != "recorded" && Pool::check(id).is_ok()) {
+            if let Ok(key) = WorkerKey::of(id)
+                && !keys.contains(&key)
+                && !self.workers.contains_key(&key)
+                && !self.starting.contains_key(&key)
+            {
+                keys.push(key);
+            }
+        }
+        if keys.is_empty() {
+            return;
+        }
+        let Ok(launcher) = self.launcher() else { return };
+        let launcher = Arc::new(launcher);
+        for key in keys {
+            let (launcher, of) = (Arc::clone(&launcher), key.clone());
+            self.starting.insert(key, std::thread::spawn(move || launcher.start(&of)));
+        }
+    }
+
     /// Starts the worker of `torch` or `ort` and returns what it says of itself: versions, instruction set, threads, GPUs.
     ///
     /// # Errors
@@ -213,8 +247,7 @@ impl Pool {
     }
 
     fn compute(&mut self, id: &ExecutorId, case: &Case) -> Result<Outcome, Error> {
-        let env = if id.family == "torch" { torch::environment(id)? } else { Vec::new() };
-        let key = WorkerKey { family: id.family.clone(), env };
+        let key = WorkerKey::of(id)?;
         let compiling = id.key("compile").is_some();
         let timeout = if compiling { self.config.compile_timeout } else { self.config.timeout };
         // Before anything is written: without a worker there is nothing to write it for.
@@ -293,36 +326,60 @@ impl Pool {
             {
                 return Err(error.clone());
             }
-            match self.start(key) {
-                Ok(worker) => {
-                    self.failed_starts.remove(key);
-                    self.facts.insert(key.clone(), worker.hello.facts.clone());
-                    self.workers.insert(key.clone(), worker);
-                }
-                Err(error) => {
-                    let attempts = self.failed_starts.get(key).map_or(0, |(n, _)| *n) + 1;
-                    self.failed_starts.insert(key.clone(), (attempts, error.clone()));
-                    return Err(error);
-                }
-            }
+            let started = match self.starting.remove(key) {
+                Some(starting) => starting.join().unwrap_or_else(|_| Err(unexpected())),
+                None => self.launcher().and_then(|launcher| launcher.start(key)),
+            };
+            self.enter(key, started)?;
         }
         self.workers.get_mut(key).ok_or_else(unexpected)
     }
 
-    fn start(&mut self, key: &WorkerKey) -> Result<Worker, Error> {
-        let python = self.python()?.executable.clone();
-        let mut env = self.config.env.clone();
-        env.extend(key.env.iter().cloned());
-        let cache = self.config.python.cache.join("ulpian").join("inductor");
-        if key.family == "torch" && cache.is_absolute() {
-            env.push(("TORCHINDUCTOR_CACHE_DIR".to_owned(), cache.to_string_lossy().into_owned()));
+    /// Keeps a worker that was started, or remembers why it was not.
+    fn enter(&mut self, key: &WorkerKey, started: Result<Worker, Error>) -> Result<(), Error> {
+        match started {
+            Ok(worker) => {
+                self.failed_starts.remove(key);
+                self.facts.insert(key.clone(), worker.hello.facts.clone());
+                self.workers.insert(key.clone(), worker);
+                Ok(())
+            }
+            Err(error) => {
+                let attempts = self.failed_starts.get(key).map_or(0, |(n, _)| *n) + 1;
+                self.failed_starts.insert(key.clone(), (attempts, error.clone()));
+                Err(error)
+            }
         }
+    }
+
+    fn launcher(&mut self) -> Result<Launcher, Error> {
+        let python = self.python()?.executable.clone();
         let exchange = self.exchange()?;
         let package = crate::package::unpack(exchange.on_disk())?;
         let folders = exchange.folders();
-        let launch =
-            Launch { python: &python, package: &package, family: &key.family, env: &env, folders: &folders };
-        let worker = Worker::start(&launch, self.config.start_timeout)?;
+        Ok(Launcher { python, package, folders, config: self.config.clone() })
+    }
+}
+
+/// All that workers need to start.
+struct Launcher {
+    python: PathBuf,
+    package: PathBuf,
+    folders: Vec<String>,
+    config: PoolConfig,
+}
+
+impl Launcher {
+    fn start(&self, key: &WorkerKey) -> Result<Worker, Error> {
+        let Launcher { python, package, folders, config } = self;
+        let mut env = config.env.clone();
+        env.extend(key.env.iter().cloned());
+        let cache = config.python.cache.join("ulpian").join("inductor");
+        if key.family == "torch" && cache.is_absolute() {
+            env.push(("TORCHINDUCTOR_CACHE_DIR".to_owned(), cache.to_string_lossy().into_owned()));
+        }
+        let launch = Launch { python, package, family: &key.family, env: &env, folders };
+        let worker = Worker::start(&launch, config.start_timeout)?;
         match &worker.hello.problem {
             None => Ok(worker),
             Some(problem) => {

@@ -190,6 +190,8 @@ def main(family, ulpian, *folders):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stream, answers = _claim_pipes()
     faulthandler.enable()
+    # Threads that have nothing to do should not keep others from the processors. OpenMP reads it when PyTorch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     requests = queue.SimpleQueue()
     arguments = (stream, requests, int(ulpian), folders, _in_own_group(int(ulpian)))
     threading.Thread(target=_read_requests, args=arguments, daemon=True).start()
