@@ -1,6 +1,6 @@
 //! Findings: executions that the judge puts down to a fault, grouped by pattern, op, cause and executor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ulpian_spec::verdict::Cause;
@@ -48,6 +48,16 @@ impl Finding {
 /// [`CampaignError`] where the ledger cannot be read.
 pub fn group(ledger: &Ledger) -> Result<Vec<Finding>, CampaignError> {
     let cases: BTreeMap<usize, CaseRow> = ledger.cases()?.into_iter().map(|c| (c.number, c)).collect();
+    let at_nodes: HashMap<(usize, String, String), Severity> = ledger
+        .nodes()?
+        .into_iter()
+        .map(|n| ((n.case, n.executor, n.node), severity(n.class_mismatches, n.bound_ratio)))
+        .collect();
+    // An earlier node may be further off its bound than the one at fault.
+    let worst = |e: &ExecutionRow| {
+        let node = e.node.clone().and_then(|node| at_nodes.get(&(e.case, e.executor.clone(), node)));
+        node.copied().unwrap_or_else(|| severity(e.class_mismatches, e.bound_ratio))
+    };
     let mut groups: BTreeMap<(Option<usize>, String, String, Cause, usize), Finding> = BTreeMap::new();
     for execution in ledger.executions()? {
         let (Some(cause), Some(op), Some(case)) =
@@ -66,7 +76,7 @@ pub fn group(ledger: &Ledger) -> Result<Vec<Finding>, CampaignError> {
             worst: execution.clone(),
         });
         finding.executions += 1;
-        if severity(&execution) > severity(&finding.worst) {
+        if worst(&execution) > worst(&finding.worst) {
             finding.case = case.clone();
             finding.worst = execution;
         }
@@ -74,7 +84,7 @@ pub fn group(ledger: &Ledger) -> Result<Vec<Finding>, CampaignError> {
     let mut findings: Vec<Finding> = groups.into_values().collect();
     let order = |f: &Finding| (f.case.number, f.worst.place);
     findings.sort_by(|a, b| {
-        let (x, y) = (severity(&a.worst), severity(&b.worst));
+        let (x, y) = (worst(&a.worst), worst(&b.worst));
         y.0.cmp(&x.0).then(y.1.total_cmp(&x.1)).then(order(a).cmp(&order(b)))
     });
     let mut met: BTreeMap<(String, Cause, usize), usize> = BTreeMap::new();
@@ -164,9 +174,11 @@ fn results(case: &Case, executor: &ExecutorId, executors: &mut Executors) -> Opt
 }
 
 /// Class before distance; distance as a share of the bound.
-fn severity(execution: &ExecutionRow) -> (bool, f64) {
-    (execution.class_mismatches.unwrap_or(0) > 0, execution.bound_ratio.unwrap_or(0.0))
+fn severity(class_mismatches: Option<usize>, bound_ratio: Option<f64>) -> Severity {
+    (class_mismatches.unwrap_or(0) > 0, bound_ratio.unwrap_or(0.0))
 }
+
+type Severity = (bool, f64);
 
 /// The cause of this name, where it is a fault.
 fn fault(name: &str) -> Option<Cause> {

@@ -152,6 +152,7 @@ fn switches(executor: &ExecutorId) -> Option<Vec<String>> {
         let on = if value == "on" { "True" } else { "False" };
         match key.as_str() {
             "mkldnn" => lines.push(format!("torch._C._set_mkldnn_enabled({on})")),
+            "nnpack" => lines.push(format!("torch._C._set_nnpack_enabled({on})")),
             "threads" => lines.push(format!("torch.set_num_threads({value})")),
             "compile" => {
                 lines.push("compute = torch.compile(compute, fullgraph=True, dynamic=False)".to_owned())

@@ -8,7 +8,7 @@ use crate::keys::{self, Key};
 
 /// The keys of `torch:cpu`.
 ///
-/// `isa` chooses the kernels of ATen, PyTorch's own; oneDNN and MKL dispatch by themselves. `batch=1` computes every row of
+/// Without oneDNN NNPACK computes float32 convolutions of 16 images or more, unless `nnpack=off`. `isa` chooses the kernels of ATen, PyTorch's own; oneDNN and MKL dispatch by themselves. `batch=1` computes every row of
 /// the first dimension alone. `compile=on` compiles the whole case with `torch.compile`.
 pub const CPU_KEYS: &[Key] = &[
     Key::new("batch", &["1"]),
@@ -16,6 +16,7 @@ pub const CPU_KEYS: &[Key] = &[
     Key::new("isa", &["default", "avx2", "avx512"]),
     Key::new("layout", &["channels_last"]),
     Key::new("mkldnn", &["off"]),
+    Key::new("nnpack", &["off"]),
     Key::count("threads"),
 ];
 

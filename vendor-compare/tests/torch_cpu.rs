@@ -12,7 +12,7 @@ use ulpian_spec::ops::{
     layer_norm, linear, matmul, max_pool2d, mul, relu, softmax,
 };
 use ulpian_spec::ops::{Padding, adaptive_avg_pool2d};
-use ulpian_spec::{Case, DType, HostTensor, Op, OpKind, Storage, TensorType, ValueRef};
+use ulpian_spec::{Case, DType, HostTensor, Op, OpKind, Outcome, Storage, TensorType, ValueRef};
 use ulpian_vendor_compare::Pool;
 
 fn f32s(shape: &[usize]) -> TensorType {
@@ -239,6 +239,32 @@ fn every_op_in_onnx_runtime() {
             for (x, y) in a.to_f64_vec().into_iter().zip(b.to_f64_vec()) {
                 assert!((x - y).abs() <= 1e-5 * (1.0 + x.abs()), "{kind}: {x} {y}");
             }
+        }
+    }
+}
+
+/// Where oneDNN is off, NNPACK computes convolutions of 16 images or more, and a product with 1 is not exact.
+#[test]
+fn nnpack_can_be_left_out() {
+    let mut pool = Pool::new(config());
+    let weight = 0.241_408_035_f32;
+    let conv2d = Op::Conv2d(conv2d::Conv2d {
+        input: input(0),
+        weight: input(1),
+        bias: None,
+        stride: [1, 1],
+        padding: Padding::Explicit([0, 0]),
+        dilation: [1, 1],
+        groups: 1,
+    });
+    let tensors = [HostTensor::f32(&[16, 1, 1, 2], &[1.0; 32]), HostTensor::f32(&[1, 1, 1, 1], &[weight])];
+    let c = case(&tensors, vec![(conv2d, vec![f32s(&[16, 1, 1, 2])])]);
+    match pool.run(&id("torch:cpu?mkldnn=off&nnpack=off"), &c) {
+        Outcome::Unavailable { reason, .. } => assert!(reason.contains("NNPACK"), "{reason}"),
+        outcome => {
+            assert_eq!(ok(outcome).results[&node(0)].to_f64_vec(), [f64::from(weight); 32]);
+            let with = ok(pool.run(&id("torch:cpu?mkldnn=off"), &c)).results[&node(0)].to_f64_vec();
+            assert!(with.iter().all(|y| (y - f64::from(weight)).abs() < 1e-6), "{with:?}");
         }
     }
 }

@@ -120,6 +120,14 @@ def _switch(stack, device, key, value):
             )
         read, write = torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled
         stack.enter_context(_setting(read, write, False))
+    elif key == "nnpack":
+        if not torch.backends.nnpack.is_available():
+            raise Unavailable(
+                "this PyTorch has no NNPACK, or none for this processor, so that nnpack=off changes nothing",
+                "leave nnpack=off out",
+            )
+        read, write = torch._C._get_nnpack_enabled, torch._C._set_nnpack_enabled
+        stack.enter_context(_setting(read, write, False))
     elif key == "isa":
         # The variable ATEN_CPU_CAPABILITY chose it when this process started.
         actual = torch.backends.cpu.get_cpu_capability()

@@ -55,10 +55,13 @@ pub(super) fn plan(id: &ExecutorId, op: &Op<Arc<HostTensor>>, dtype: DType) -> V
     let first = op.operands().first().map(|(_, t)| t.shape().to_vec()).unwrap_or_default();
     let layout = first.len() == 4
         && matches!(kind, OpKind::Conv2d | OpKind::MaxPool2d | OpKind::AdaptiveAvgPool2d | OpKind::BatchNorm);
+    // Where oneDNN may compute a convolution, NNPACK is not asked.
+    let nnpack = kind == OpKind::Conv2d && dtype == DType::F32 && id.key("mkldnn").is_some();
     let rows = first.first().is_some_and(|&n| n > 1) && separable(op);
     let list: Vec<Option<ExecutorId>> = match Family::of(id) {
         Family::TorchCpu => vec![
             switch("mkldnn", "off"),
+            nnpack.then(|| switch("nnpack", "off")).flatten(),
             switch("isa", "default"),
             switch("isa", "avx2"),
             layout.then(|| switch("layout", "channels_last")).flatten(),

@@ -226,6 +226,11 @@ impl Matter {
         self.trials.iter().find(|(_, t)| matches!(t, Trial::Ran { same_bits: true, .. })).map(|(e, _)| e)
     }
 
+    /// Do the bits change without NNPACK?
+    fn without_nnpack(&self, id: &ExecutorId) -> bool {
+        matches!(self.trial(id, "nnpack=off"), Some(Trial::Ran { same_at_fault: false, .. }))
+    }
+
     /// Is enough known to stop?
     pub(super) fn is_settled(&self, id: &ExecutorId) -> bool {
         match Family::of(id) {
@@ -233,7 +238,7 @@ impl Matter {
                 // oneDNN first: it decides who computed; afterwards any switch that explains.
                 let changed =
                     matches!(self.trial(id, "mkldnn=off"), Some(Trial::Ran { same_at_fault: false, .. }));
-                changed || self.vanishes_under(id).is_some()
+                changed || self.without_nnpack(id) || self.vanishes_under(id).is_some()
             }
             Family::TorchCuda => self.vanishes_under(id).is_some(),
             Family::Recorded => match self.same_bits_as() {
@@ -252,6 +257,8 @@ pub(super) enum Computed {
     Framework,
     /// oneDNN: the bits change without it.
     OneDnn,
+    /// NNPACK: the bits change without it.
+    Nnpack,
     /// The BLAS below PyTorch (MKL on x86): neither oneDNN nor a kernel of PyTorch's own computes this op.
     Blas,
     /// A library of the GPU vendor's.
@@ -265,6 +272,7 @@ pub(super) fn computed_by(matter: &Matter, id: &ExecutorId, kind: OpKind, dtype:
     match Family::of(id) {
         Family::TorchCpu => match matter.trial(id, "mkldnn=off") {
             Some(Trial::Ran { same_at_fault: false, .. }) => Computed::OneDnn,
+            _ if matter.without_nnpack(id) => Computed::Nnpack,
             _ if standing::has_blas(kind, dtype) => Computed::Blas,
             _ => Computed::Framework,
         },

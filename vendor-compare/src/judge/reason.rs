@@ -117,6 +117,10 @@ impl View<'_> {
         match computed_by(matter, self.id, kind, self.dtype()) {
             Computed::Framework => (Cause::Framework, "PyTorch's own kernel"),
             Computed::OneDnn => (Cause::Vendor, "oneDNN, since the bits change without it"),
+            Computed::Nnpack => (
+                Cause::Vendor,
+                "NNPACK, which PyTorch asks for convolutions of 16 images or more where oneDNN is off",
+            ),
             Computed::Blas => (Cause::Vendor, "the BLAS below PyTorch, since oneDNN does not compute it"),
             Computed::GpuLibrary => (Cause::Vendor, "the GPU vendor's library"),
             Computed::OnnxRuntime => (Cause::Vendor, "ONNX Runtime's kernel"),

@@ -54,6 +54,30 @@ fn other_bits_without_onednn_mean_that_onednn_computed_it() {
 }
 
 #[test]
+fn without_onednn_nnpack_is_told_from_the_blas() {
+    let node = format!(
+        r#"[{{"id": "n", "op": "conv2d", "args": {{"input": {}, "weight": {}}}}}]"#,
+        f32s(&[1, 1, 1, 2], &[1.0, 1.0]),
+        f32s(&[1, 1, 1, 1], &[0.25])
+    );
+    let case = case(&node);
+    let (right, weak) = (ideal(&case), returns(&[1, 1, 1, 2], &[0.250_000_15, 0.25]));
+    let who = "torch:cpu?mkldnn=off";
+    for (switch, named) in [("nnpack", "NNPACK"), ("threads", "the BLAS below PyTorch")] {
+        let verdict = hear_with(&case, vec![(who, Outcome::Ok(weak.clone()))], |id, _| {
+            Outcome::Ok(if id.key(switch).is_some() { right.clone() } else { weak.clone() })
+        });
+        let verdict = verdict.verdict;
+        assert_eq!(
+            (verdict.cause, verdict.grade),
+            (Cause::Vendor, Grade::ConfirmedByIntervention),
+            "{switch}"
+        );
+        assert!(verdict.because.contains(switch) && verdict.because.contains(named), "{}", verdict.because);
+    }
+}
+
+#[test]
 fn what_no_switch_changes_is_the_frameworks_or_the_blas() {
     let (case, weak, _) = gelu_tail();
     let verdict =
