@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Map;
 use ulpian::campaign::findings::{self, Finding};
 use ulpian::campaign::rows::{CaseRow, CaseRows, ExecutionRow, FindingRow, NodeRow};
 use ulpian::campaign::{Ledger, Plan, Source, Writer};
@@ -182,7 +183,8 @@ pub(crate) fn faulty(number: usize, ops: &[&str]) -> CaseRows {
 /// Writes a ledger.
 pub(crate) fn write(file: &Path, plan: &Plan, rows: impl Iterator<Item = CaseRows>) {
     let mut writer = Writer::begin(file, plan).expect("a new ledger");
-    rows.for_each(|rows| writer.record(&rows).expect("it is written"));
+    let rows: Vec<_> = rows.map(|rows| (rows, Map::new())).collect();
+    writer.record(&rows).expect("it is written");
 }
 
 /// A ledger of 5,004 executions, each with a fault, in chains of four ops; no two are alike.
