@@ -1,11 +1,15 @@
 //! The arguments of every command.
 
+mod measure;
+
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use ulpian::mining::gspan::MOST_NODES;
 use ulpian::spec::DType;
+
+pub(crate) use measure::{Bench, Order};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -85,6 +89,12 @@ pub(crate) enum Command {
     Campaign(Campaign),
     /// Write what a campaign found as a page and as Markdown
     Report(Report),
+    /// Find the order in which an executor adds up, and check it bit for bit
+    #[command(after_help = measure::ORDER_EXAMPLES)]
+    Order(Order),
+    /// Measure how errors grow along chains of ops
+    #[command(after_help = measure::BENCH_EXAMPLES)]
+    Bench(Bench),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Print the manual page, or write one a command

@@ -33,7 +33,9 @@
 pub mod campaign;
 pub mod executors;
 pub mod generation;
+pub mod growth;
 pub mod import;
+pub mod order;
 pub mod pack;
 pub mod pipeline;
 pub mod records;

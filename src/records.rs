@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use ulpian_spec::verdict::option_float;
+use ulpian_spec::verdict::{float, option_float};
 
 /// The line `pack --json` prints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -313,4 +313,151 @@ pub struct Reported {
     pub findings: usize,
     /// The campaign ran to its end.
     pub complete: bool,
+}
+
+/// The `format` of an [`OrderLine`].
+pub const ORDER_FORMAT: &str = "ulpian-order/1";
+
+/// The line `order --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OrderLine {
+    /// [`ORDER_FORMAT`]
+    pub format: String,
+    /// The executor.
+    pub executor: String,
+    /// The op.
+    pub op: String,
+    /// The dtype of its tensors.
+    pub dtype: String,
+    /// Their shapes.
+    pub shapes: BTreeMap<String, Vec<usize>>,
+    /// Terms of each sum.
+    pub k: usize,
+    /// For each node of the tree the sum that it is added to: first the terms, then the sums, the total last with null. Null
+    /// where no order was found.
+    pub tree: Option<Vec<Option<usize>>>,
+    /// The tree as compact text: `[A, B]` is added from left to right, `{A, B, C}` at once, `A x3 by 8` stands for A and A with 8
+    /// and 16 more for each term.
+    pub text: Option<String>,
+    /// The most additions that a term passes through.
+    pub depth: Option<usize>,
+    /// The name of the order, where it is a known one.
+    pub name: Option<String>,
+    /// Which terms arrive; null where the op does not show its sum.
+    pub coverage: Option<OrderCoverage>,
+    /// Are products added without being rounded first? Null where the bits do not tell, or nothing is multiplied.
+    pub fused: Option<bool>,
+    /// Pairs of terms that were read.
+    pub pairs: usize,
+    /// Results that are added in another order, by the row-major position of the first of each column; they are not compared.
+    pub deviating: Vec<usize>,
+    /// The tree computed on random data, against the executor's bits.
+    pub verified: OrderVerified,
+    /// Why no order was found.
+    pub inconclusive: Option<String>,
+    /// Seconds in all.
+    pub seconds: f64,
+}
+
+/// Which terms of a sum arrive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OrderCoverage {
+    /// Sums of ones count all their terms.
+    pub complete: bool,
+    /// Terms that are in no sum.
+    pub missing: Vec<usize>,
+}
+
+/// Whose bits are the executor's on random data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OrderVerified {
+    /// `same bits`, `other bits`, or `not compared`.
+    pub outcome: String,
+    /// The arithmetic that, in this order, gives the very bits of every element compared.
+    pub arithmetic: Option<String>,
+    /// Every arithmetic tried.
+    pub tried: Vec<OrderTrial>,
+    /// Replays that give the very bits of the whole result.
+    pub replays: Vec<String>,
+}
+
+/// An arithmetic tried in the order that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OrderTrial {
+    /// The arithmetic.
+    pub arithmetic: String,
+    /// Elements whose bits it gives.
+    pub same: usize,
+    /// Elements compared.
+    pub elements: usize,
+}
+
+/// The `format` of a [`BenchLine`] and of a [`BenchSummary`].
+pub const BENCH_FORMAT: &str = "ulpian-bench/1";
+
+/// A line of `bench --json`: the results of one op at one depth. Each figure is, for a result, that of its worst element.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BenchLine {
+    /// [`BENCH_FORMAT`]
+    pub format: String,
+    /// The executor.
+    pub executor: String,
+    /// Ops on the longest way from the case's tensors, this one included.
+    pub depth: usize,
+    /// The op.
+    pub op: String,
+    /// Node results.
+    pub results: usize,
+    /// Elements of another class than the truth's.
+    pub class_mismatches: usize,
+    /// The op's own error, on the inputs that this executor had, in units of the last place.
+    pub local_ulp: Option<Spread>,
+    /// That error as a share of what a correct implementation may lose.
+    pub bound_ratio: Option<Spread>,
+    /// The error against the exact chain, in units of the last place.
+    pub accumulated_ulp: Option<Spread>,
+    /// The same over the size of the true value.
+    pub accumulated_rel: Option<Spread>,
+    /// The accumulated error in ulp over the largest one of the results that it was computed from; results before which
+    /// there was no error are left out.
+    pub growth: Option<Spread>,
+    /// The condition number of the op at the element that is worst.
+    pub condition: Option<Spread>,
+}
+
+/// A figure over several results.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spread {
+    /// The largest.
+    #[serde(with = "float")]
+    pub worst: f64,
+    /// The middle one.
+    #[serde(with = "float")]
+    pub median: f64,
+}
+
+/// The last line of `bench --json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BenchSummary {
+    /// [`BENCH_FORMAT`]
+    pub format: String,
+    /// Cases that were measured.
+    pub cases: usize,
+    /// Cases that could not be.
+    pub failed: usize,
+    /// Node results over all executors.
+    pub results: usize,
+    /// The greatest depth.
+    pub deepest: usize,
+    /// Executors that could not be heard, or not to the end, each with its first reason.
+    pub not_heard: BTreeMap<String, String>,
+    /// Seconds in all.
+    pub seconds: f64,
 }

@@ -82,6 +82,7 @@ mod elementary;
 mod error;
 mod exact;
 mod fast;
+pub mod order;
 #[cfg(test)]
 mod random;
 pub mod replay;

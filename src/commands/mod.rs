@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod bench;
 mod campaign;
 mod completions;
 mod doctor;
@@ -7,6 +8,7 @@ mod generate;
 mod judge;
 mod man;
 mod mine;
+mod order;
 mod pack;
 mod report;
 mod trace;
@@ -51,6 +53,8 @@ fn dispatch(cli: &Cli, reporter: &mut Reporter) -> Result<Exit, Failure> {
         Command::Generate(args) => generate::run(args, &cli.common, reporter),
         Command::Campaign(args) => campaign::run(args, &cli.common, reporter),
         Command::Report(args) => report::run(args, reporter),
+        Command::Order(args) => order::run(args, &cli.common, reporter),
+        Command::Bench(args) => bench::run(args, &cli.common, reporter),
         Command::Completions(args) => completions::run(args, reporter),
         Command::Man(args) => man::run(args, reporter),
     }

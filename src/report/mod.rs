@@ -1,9 +1,11 @@
 //! All printing: results on standard output, progress and notes on standard error.
 
+pub(crate) mod bench;
 pub(crate) mod campaign;
 pub(crate) mod doctor;
 pub(crate) mod generated;
 pub(crate) mod junit;
+pub(crate) mod order;
 pub(crate) mod patterns;
 pub(crate) mod progress;
 pub(crate) mod table;

@@ -152,7 +152,7 @@ fn grade(grade: Grade) -> &'static str {
 }
 
 /// Three significant digits, and no more room than needed.
-fn short(x: f64) -> String {
+pub(super) fn short(x: f64) -> String {
     let size = x.abs();
     if x == 0.0 {
         "0".to_owned()
