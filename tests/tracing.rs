@@ -108,6 +108,26 @@ def wrong_shape():
 
 def number():
     return 7
+
+def leaves():
+    raise SystemExit("no more")
+
+def asks():
+    return Net(), torch.ones(2, int(input()))
+
+def surrogate():
+    raise ValueError("\udcff is no character")
+
+class Odd(nn.Module):
+    def forward(self, x):
+        class Own(torch.Tensor):
+            pass
+        torch.relu(x.as_subclass(Own))
+        torch.relu(torch.nested.nested_tensor([x, x[:1]]))
+        return torch.relu(x.to("meta"))
+
+def odd():
+    return Odd(), torch.ones(2, 3)
 "#;
 
 #[test]
@@ -126,24 +146,38 @@ fn a_model_of_ones_own_is_traced_and_a_failing_one_costs_itself_alone() {
         "my_model.py",
         "torchvison:resnet18",
         "my_model.py:loader",
+        "my_model.py:leaves",
+        "my_model.py:asks",
+        "my_model.py:surrogate",
+        "my_model.py:odd",
     ];
     let said = trace(dir.path(), &sources, &["--json"]);
     assert_eq!(said.code, 3, "{}", said.err);
     let lines = lines(&said);
-    assert_eq!(lines.iter().map(|l| l.model.as_str()).collect::<Vec<_>>(), [sources[0], sources[9]]);
+    assert_eq!(
+        lines.iter().map(|l| l.model.as_str()).collect::<Vec<_>>(),
+        [sources[0], sources[9], sources[13]]
+    );
     let why = [
-        "my_model.py:broken: broken of my_model.py failed: ValueError: no weights today",
+        "my_model.py:broken: broken of my_model.py failed: ValueError: no weights today (my_model.py, line ",
         "my_model.py:crash: the worker ended (signal 6, SIGABRT",
         "my_model.py:wrong_shape: RuntimeError: mat1 and mat2 shapes cannot be multiplied",
         "my_model.py:number: number of my_model.py returned a int",
         "my_model.py has no function `none`",
         "there is no file missing.py",
         "my_model.py names no factory",
+        "my_model.py:leaves: SystemExit: no more (my_model.py, line ",
+        "my_model.py:asks: asks of my_model.py failed: EOFError: ",
+        "my_model.py:surrogate: surrogate of my_model.py failed: ValueError: ? is no character",
         "`torchvison:resnet18` names no source",
     ];
     for reason in why {
         assert!(said.err.contains(reason), "{reason}\n{}", said.err);
     }
+
+    // Tensors that no case can hold cost their call's record alone; of a subclass the elements are seen.
+    let odd = &lines[2];
+    assert_eq!((odd.calls, odd.unsupported), (3, 2));
 
     let line = &lines[0];
     assert_eq!((line.nodes, line.calls, line.unsupported), (3, 3, 0));

@@ -121,6 +121,17 @@ def check_views_see_writes():
     equal(recording.calls[3]["args"]["input"]["zeros"], 2 / 12)
 
 
+def check_a_view_of_an_input_did_not_make_it():
+    def model(x):
+        a = torch.flatten(x, 1)
+        b = torch.relu(x)
+        x.mul_(2)
+        return a + 1, b, torch.relu(x)
+
+    expected = ["flatten()", "relu()", "mul()", "add(input=2)", "relu(input=2)"]
+    equal(shown(traced(model, torch.randn(2, 3, 4))), expected)
+
+
 def check_a_write_through_a_view_is_seen_by_the_base():
     def model(x):
         y = x + 1

@@ -130,7 +130,9 @@ def bind(op, name, args, kwargs):
         raise Unsupported(f"the argument `{min(unknown)}`, which {op} does not have")
     if not isinstance(bound["input"], torch.Tensor):
         _swap_scalar(op, bound)
-    if torch.is_autocast_enabled(bound["input"].device.type):
+    device = bound["input"].device.type
+    # PyTorch refuses the question for `meta`.
+    if device != "meta" and torch.is_autocast_enabled(device):
         raise Unsupported("autocast converts its inputs out of sight")
     return bound
 
@@ -147,6 +149,8 @@ def check_tensor(key, tensor):
     """Raises Unsupported where a case cannot hold this tensor."""
     if tensor.dtype not in DTYPES:
         raise Unsupported(f"`{key}` is of dtype {str(tensor.dtype).removeprefix('torch.')}")
+    if tensor.is_nested:
+        raise Unsupported(f"`{key}` is a nested tensor")
     if tensor.layout is not torch.strided:
         raise Unsupported(f"`{key}` is not dense: {tensor.layout}")
     if tensor.is_quantized:

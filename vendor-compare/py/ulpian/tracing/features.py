@@ -55,7 +55,8 @@ def version_of(tensor):
 def describe(tensor):
     """The features of a dense tensor whose dtype a case can hold."""
     features = {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
-    tensor = tensor.detach()
+    # Of a subclass the elements count, not its own operators.
+    tensor = tensor.detach().as_subclass(torch.Tensor)
     flat = tensor.reshape(-1)
     total = flat.numel()
     zeros, count, mean, moment, least, greatest = 0, 0, 0.0, 0.0, None, None

@@ -19,7 +19,7 @@ from torch.nn.modules.batchnorm import _BatchNorm  # noqa: E402
 
 from .recording import CutShort, Recording  # noqa: E402
 from .sources import load, names  # noqa: E402
-from .subject import Options, SourceError  # noqa: E402
+from .subject import Options, SourceError, place  # noqa: E402
 
 # Forward passes in training mode that set batch-norm's statistics, and images in each at least.
 CALIBRATION_PASSES = 3
@@ -28,12 +28,16 @@ CALIBRATION_BATCH = 4
 
 def main(request):
     """Serves the one request, given as JSON."""
-    pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    # JSON has no lone surrogates, which Python's texts may hold.
+    pipe = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(2, 1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    held = os.dup(0)
+    # A model that asks for input finds its end.
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    threading.Thread(target=_end_with_parent, args=(held,), daemon=True).start()
 
     def say(**what):
-        pipe.write(json.dumps(what) + "\n")
+        pipe.write(json.dumps(what, ensure_ascii=False) + "\n")
         pipe.flush()
 
     try:
@@ -41,18 +45,19 @@ def main(request):
     except SourceError as error:
         traceback.print_exc()
         say(**{error.kind: {"reason": error.reason, "remedy": error.remedy}})
-    except Exception as error:
+    except BaseException as error:
+        # `sys.exit` in a model included.
         traceback.print_exc()
-        say(raised={"kind": type(error).__name__, "message": str(error)})
+        say(raised={"kind": type(error).__name__, "message": f"{error}{place(error)}".strip()})
     pipe.flush()
     # Libraries' threads and exit handlers have no say in whether this process ends.
     sys.stderr.flush()
     os._exit(0)
 
 
-def _end_with_parent():
-    """Standard input is a pipe that Ulpian holds open for as long as it lives."""
-    while os.read(0, 4096):
+def _end_with_parent(held):
+    """Standard input was a pipe that Ulpian holds open for as long as it lives."""
+    while os.read(held, 4096):
         pass
     os._exit(0)
 

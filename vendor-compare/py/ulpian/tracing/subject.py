@@ -1,7 +1,16 @@
 """What is traced: a model, its inputs, and where both come from."""
 
+import os
+import sysconfig
+import traceback
 from dataclasses import dataclass, field
 from typing import Any, Callable
+
+# What is no file of the user's: Ulpian, Python itself and installed packages.
+_LIBRARIES = tuple(
+    os.path.realpath(folder) + os.sep
+    for folder in (os.path.dirname(os.path.dirname(__file__)), *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+)
 
 
 class SourceError(Exception):
@@ -48,3 +57,12 @@ class Subject:
     # What computes, where it is not PyTorch.
     framework: str | None = None
     notes: list[str] = field(default_factory=list)
+
+
+def place(error):
+    """` (FILE, line N)`: the innermost line of the user's own files that an exception went through. Empty where there is none."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        file = frame.f_code.co_filename
+        if os.path.isfile(file) and not os.path.realpath(file).startswith(_LIBRARIES):
+            return f" ({os.path.basename(file)}, line {line})"
+    return ""

@@ -96,8 +96,10 @@ class Tracer(TorchFunctionMode):
             return result
         node = self.nodes
         self.nodes += 1
+        given = {storage_key(tensor) for _, tensor in call.tensors}
         for number, tensor in enumerate(outputs):
-            self._made(tensor, Origin(node, number, tensor), any(tensor is other for other in written))
+            is_view = storage_key(tensor) in given
+            self._made(tensor, Origin(node, number, tensor), any(tensor is other for other in written), is_view)
         self.observer.after(call, node, sources, outputs, state)
         return result
 
@@ -130,7 +132,7 @@ class Tracer(TorchFunctionMode):
                 distinct.append(tensor)
         return distinct
 
-    def _made(self, tensor, origin, written):
+    def _made(self, tensor, origin, written, is_view):
         self._objects[tensor] = origin
         key = storage_key(tensor)
         if key is None:
@@ -138,7 +140,8 @@ class Tracer(TorchFunctionMode):
         below = self._memory.get(key)
         if below is None or below[0].expired():
             reference = StorageWeakRef(tensor.untyped_storage())
-            below = (reference, None, origin)
+            # A view did not make the memory of an input or a parameter.
+            below = (reference, None, None if is_view else origin)
         self._memory[key] = (below[0], origin if written else below[1], below[2])
 
 
@@ -163,7 +166,7 @@ class Origin:
 
 def geometry(tensor):
     """What two tensors over the same memory must share to be the same tensor."""
-    if tensor.layout is not torch.strided:
+    if tensor.layout is not torch.strided or tensor.is_nested:
         return None
     return tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
 

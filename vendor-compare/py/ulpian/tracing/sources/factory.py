@@ -7,7 +7,7 @@ import sys
 import torch
 
 from .. import data
-from ..subject import SourceError, Subject
+from ..subject import SourceError, Subject, place
 
 _RETURNS = (
     "return a model, (model, inputs) or (model, loader), where inputs are a tensor, a tuple of arguments or a dict of them, and a "
@@ -30,7 +30,8 @@ def load(path, factory, options):
     try:
         made = function()
     except Exception as error:
-        raise SourceError(f"{factory} of {path} failed: {type(error).__name__}: {error}", "call it by itself") from error
+        reason = f"{factory} of {path} failed: {type(error).__name__}: {error}{place(error)}"
+        raise SourceError(reason, "call it by itself") from error
     model, given = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not callable(model):
         raise SourceError(f"{factory} of {path} returned a {type(made).__name__}", _RETURNS)
@@ -54,7 +55,7 @@ def _import(path):
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        reason = f"{path} cannot be imported: {type(error).__name__}: {error}"
+        reason = f"{path} cannot be imported: {type(error).__name__}: {error}{place(error)}"
         raise SourceError(reason, f"make `python {path}` run first") from error
     return module
 
