@@ -3,16 +3,22 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use ulpian::mining::files::{behind_link, is_special};
 
-/// Has `write` make a file beside `path`, and moves it there when it is complete. The folder is made where needed.
+/// Has `write` make a file beside `path`, and moves it there when it is complete. The folder is made where needed. What a link
+/// leads to is replaced, not the link; a device or a pipe is written into.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
     let at = || path.display().to_string();
-    let folder = folder_of(path);
+    if is_special(path) {
+        return write(path).with_context(at);
+    }
+    let target = behind_link(path);
+    let folder = folder_of(&target);
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let staged = tempfile::NamedTempFile::new_in(folder).with_context(at)?.into_temp_path();
     write(&staged).with_context(at)?;
     as_a_new_file(&staged).with_context(at)?;
-    staged.persist(path).with_context(at)
+    staged.persist(&target).with_context(at)
 }
 
 /// Gives a temporary file, which is private, the permissions that files are usually made with.

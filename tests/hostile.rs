@@ -68,6 +68,25 @@ fn what_has_no_end_is_not_read() {
 }
 
 #[test]
+fn a_link_is_followed_and_a_pipe_written_into() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = file(dir.path(), "g.gspan", "t # 0\nv 0 a\nv 1 b\ne 0 1 x\n");
+    let (real, link, fifo) = (dir.path().join("real"), dir.path().join("link"), dir.path().join("fifo"));
+    std::fs::write(&real, "old").unwrap();
+    std::os::unix::fs::symlink("real", &link).unwrap();
+    pipe(&fifo);
+    let mine = |out: &Path| run(&["mine", text(&graph), "--support", "1", "--out", text(out)]);
+    assert_eq!(mine(&link).code, 0);
+    assert!(link.is_symlink());
+    let patterns = std::fs::read_to_string(&real).unwrap();
+    assert!(patterns.starts_with("{\"format\":\"ulpian-patterns/1\""), "{patterns}");
+    let cat = Command::new("cat").arg(&fifo).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    assert_eq!(mine(&fifo).code, 0);
+    assert_eq!(String::from_utf8(cat.wait_with_output().unwrap().stdout).unwrap(), patterns);
+    assert!(!fifo.metadata().unwrap().is_file());
+}
+
+#[test]
 fn a_case_may_come_through_a_pipe() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = ulpian(&["truth", "/dev/stdin", "--json", "--out", text(dir.path())]);

@@ -152,11 +152,40 @@ pub(super) fn json_line<T: Serialize>(out: &mut dyn Write, value: &T) -> io::Res
     out.write_all(b"\n")
 }
 
+/// The file that writing to `path` is to replace: itself, or what a link leads to.
+pub fn behind_link(path: &Path) -> PathBuf {
+    match path.is_symlink() {
+        true => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+        false => path.to_owned(),
+    }
+}
+
+/// Whether `path` is a device, a pipe or a socket, which is written into and never replaced.
+pub fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
 /// Has `write` make the file `path`, compressed where its name ends in `.zst`. It appears when it is complete; its folder is
 /// made where needed.
 pub fn write_text(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+    let encode = |file: &File| {
+        let mut out = BufWriter::new(file);
+        if path.extension().is_some_and(|e| e == "zst") {
+            let mut encoder = zstd::stream::write::Encoder::new(&mut out, LEVEL)?;
+            encoder.include_checksum(true)?;
+            write(&mut encoder)?;
+            encoder.finish()?;
+        } else {
+            write(&mut out)?;
+        }
+        out.flush()
+    };
     let make = || {
-        let folder = match path.parent() {
+        if is_special(path) {
+            return encode(&File::options().write(true).open(path)?);
+        }
+        let target = behind_link(path);
+        let folder = match target.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
@@ -168,18 +197,8 @@ pub fn write_text(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<
             builder.permissions(std::fs::Permissions::from_mode(0o644));
         }
         let staged = builder.tempfile_in(folder)?;
-        let mut out = BufWriter::new(staged.as_file());
-        if path.extension().is_some_and(|e| e == "zst") {
-            let mut encoder = zstd::stream::write::Encoder::new(&mut out, LEVEL)?;
-            encoder.include_checksum(true)?;
-            write(&mut encoder)?;
-            encoder.finish()?;
-        } else {
-            write(&mut out)?;
-        }
-        out.flush()?;
-        drop(out);
-        staged.persist(path)?;
+        encode(staged.as_file())?;
+        staged.persist(&target)?;
         Ok(())
     };
     make().map_err(|e: io::Error| Error::io(path, e))

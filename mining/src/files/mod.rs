@@ -14,7 +14,7 @@ use ulpian_spec::trace::{
     TensorFeatures,
 };
 
-pub use lines::{Limits, Lines, write_text};
+pub use lines::{Limits, Lines, behind_link, is_special, write_text};
 
 use crate::Error;
 
