@@ -307,6 +307,13 @@ pub(crate) enum EdgeLabels {
     Argument,
 }
 
+fn some(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..) => Ok(n),
+        _ => Err("expected a number, 1 or more".to_owned()),
+    }
+}
+
 fn support(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..) => Ok(n),
@@ -331,8 +338,8 @@ fn nodes(text: &str) -> Result<(usize, usize), String> {
 pub(crate) struct Generate {
     #[command(flatten)]
     pub(crate) inputs: Inputs,
-    /// Inputs in all, spread evenly over the patterns
-    #[arg(long, value_name = "N")]
+    /// Inputs in all, spread evenly over the patterns; with fewer than there are patterns, the first ones get one each
+    #[arg(long, value_name = "N", value_parser = some)]
     pub(crate) count: usize,
     /// Folder for the cases, made where needed
     #[arg(long, value_name = "DIR", required_unless_present = "check")]
@@ -410,8 +417,8 @@ pub(crate) struct CampaignRun {
     pub(crate) cases: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) inputs: Inputs,
-    /// Inputs in all, spread evenly over the patterns
-    #[arg(long, value_name = "N", required_unless_present = "cases", conflicts_with = "cases")]
+    /// Inputs in all, spread evenly over the patterns; with fewer than there are patterns, the first ones get one each
+    #[arg(long, value_name = "N", required_unless_present = "cases", conflicts_with = "cases", value_parser = some)]
     pub(crate) count: Option<usize>,
     /// A party to hear, such as torch:cpu?mkldnn=off; may be given several times. The first is what the others are compared with
     #[arg(long = "executor", short, value_name = "E", default_value = "torch:cpu")]

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use common::{Said, file, run, run_with_python, text, ulpian_with_python};
 use rusqlite::types::Value as Sql;
-use ulpian::campaign::Writer;
+use ulpian::campaign::rows::FindingRow;
+use ulpian::campaign::{CampaignError, Writer};
 use ulpian::records::{CampaignCase, CampaignFinding, CampaignSummary, ExportedExecution};
 use ulpian::spec::verdict::CaseVerdict;
 
@@ -176,6 +177,11 @@ fn a_party_that_some_cases_are_not_for_is_no_failure() {
     assert_eq!(summary.causes["replay:reciprocal-multiply"]["unavailable"], 1);
     let relu = cases.iter().find(|c| c.case == "relu").unwrap();
     assert_eq!(relu.executors["replay:reciprocal-multiply"], "unavailable");
+    // Why is said, not only that.
+    let status = run(&["campaign", "status", "--ledger", text(&dir.path().join("both.db"))]);
+    for err in [said.err, status.err] {
+        assert!(err.contains("replay:reciprocal-multiply: unavailable in 1: "), "{err}");
+    }
 }
 
 #[test]
@@ -233,6 +239,9 @@ fn what_is_no_whole_ledger_of_this_version_is_named() {
             assert!(said.err.contains(message), "{command} {path:?}: {}", said.err);
         }
     }
+    let locks = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name());
+    let locks: Vec<_> = locks.filter(|name| name.to_string_lossy().ends_with("-lock")).collect();
+    assert_eq!(locks, ["ledger.db-lock"], "what is no ledger gets no lock beside it");
     // A file of another kind is not overwritten.
     let cases = folder.join("cases");
     let said = run(&["campaign", "run", "--cases", text(&cases), "--ledger", text(&text_file)]);
@@ -251,6 +260,60 @@ fn a_file_that_changed_stops_the_campaign() {
     let said = run(&["campaign", "resume", "--ledger", text(&ledger)]);
     assert_eq!(said.code, 2);
     assert!(said.err.contains("third.json"), "{}", said.err);
+}
+
+#[test]
+fn a_ledger_that_is_gone_is_no_success() {
+    let (_dir, ledger, _) = small();
+    let mut writer = Writer::resume(&ledger).unwrap();
+    std::fs::remove_file(&ledger).unwrap();
+    let finding = FindingRow {
+        case: 0,
+        place: 0,
+        executions: 1,
+        name: "lost".to_owned(),
+        elements: 1,
+        elements_left: 1,
+        because: String::new(),
+        minimised: String::new(),
+        repro: None,
+    };
+    let error = writer.record_finding(&finding).unwrap_err();
+    assert!(matches!(error, CampaignError::Moved(_)), "{error}");
+}
+
+#[test]
+fn fewer_inputs_than_patterns_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let pattern = |id: usize| {
+        format!(
+            r#"{{"format": "ulpian-patterns/1", "id": {id}, "nodes": ["relu"], "edges": [], "directed": true, "support": 0,
+                "graphs": [], "bindings": []}}"#
+        )
+        .replace('\n', "")
+    };
+    let patterns = file(folder, "patterns.jsonl", format!("{}\n{}\n", pattern(0), pattern(1)));
+    let call = r#"{"format": "ulpian-features/1", "model": "net", "calls": 1}
+{"node": 0, "op": "relu", "args": {"input": {"dtype": "float32", "shape": [2], "zeros": 0, "nonfinite": 0, "min": -1, "max": 1}}}
+"#;
+    let features = file(folder, "net.features.jsonl", call);
+    let run_on = |patterns: &str, count: &str| {
+        let ledger = folder.join(format!("{count}.db"));
+        let generated = ["campaign", "run", "--patterns", patterns, "--features", text(&features)];
+        run(&[
+            &generated[..],
+            &["--count", count, "--executor", "replay:fma-contraction", "--ledger", text(&ledger)],
+        ]
+        .concat())
+    };
+    assert!(run_on(text(&patterns), "1").err.contains("1 of 2 patterns have an input"));
+    assert!(!run_on(text(&patterns), "2").err.contains("patterns have an input"));
+    let none = run_on(text(&patterns), "0");
+    assert!(none.code == 2 && none.err.contains("1 or more"), "{}", none.err);
+    // What ends when it is read cannot be read again.
+    let endless = run_on("/dev/zero", "3");
+    assert!(endless.code == 2 && endless.err.contains("/dev/zero: not a regular file"), "{}", endless.err);
 }
 
 #[test]

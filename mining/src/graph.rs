@@ -1,7 +1,7 @@
 //! Labelled graphs: what is mined. Their nodes are calls, their edges tensors on the way from one call to another.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use ulpian_spec::OpKind;
 use ulpian_spec::trace::{BoundArgument, GraphNode};
@@ -26,6 +26,8 @@ pub struct GraphSet {
     pub edge_labels: Labels,
     /// The graphs, in the order they were added.
     pub graphs: Vec<Graph>,
+    /// The calls of traces that compute something and are no nodes, none of Ulpian's ops being so called: how many of each label.
+    pub left_out: BTreeMap<String, usize>,
 }
 
 /// A labelled graph. An edge is a triple of its ends and its label, and is there once.
@@ -184,6 +186,9 @@ impl GraphSet {
             OpKind::from_name(&node.label).is_some()
                 || (options.all_labels && !(options.bridge_shape_ops && node.shape_only))
         };
+        for node in model.nodes.iter().filter(|n| !kept(n) && !n.shape_only) {
+            *self.left_out.entry(node.label.clone()).or_default() += 1;
+        }
         let ids: Vec<usize> = model.nodes.iter().filter(|n| kept(n)).map(|n| n.id).collect();
         let numbers: HashMap<usize, u32> = ids.iter().zip(0u32..).map(|(&id, number)| (id, number)).collect();
         let nodes = ids.iter().map(|&id| self.node_labels.number(&model.nodes[id].label)).collect();

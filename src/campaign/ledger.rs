@@ -266,6 +266,36 @@ impl Ledger {
         Ok(counts.into_iter().collect())
     }
 
+    /// Why executions gave no result: for each executor and status (`unavailable` or `failed`) the most frequent reason, and how
+    /// many executions there are of that status.
+    ///
+    /// # Errors
+    /// As [`Ledger::done`].
+    pub fn reasons(&self) -> Result<Vec<Unheard>, CampaignError> {
+        let reasons = self.rows(
+            "SELECT executor, status, coalesce(reason, ''), count(*) AS n FROM executions WHERE status <> 'ok'
+             GROUP BY 1, 2, 3 ORDER BY executor, status, n DESC, 3",
+            |row| {
+                Ok(Unheard {
+                    executor: row.get(0)?,
+                    status: row.get(1)?,
+                    reason: row.get(2)?,
+                    executions: unsigned(row, 3)?,
+                })
+            },
+        )?;
+        let mut merged: Vec<Unheard> = Vec::new();
+        for row in reasons {
+            match merged.last_mut() {
+                Some(last) if (&last.executor, &last.status) == (&row.executor, &row.status) => {
+                    last.executions += row.executions;
+                }
+                _ => merged.push(row),
+            }
+        }
+        Ok(merged)
+    }
+
     /// Executions that a criterion finds: (`sort`, `assert_close`, `bound`, and a cause that is a fault).
     ///
     /// # Errors
@@ -328,6 +358,19 @@ impl Ledger {
             Some(_) => CampaignError::Database { file: self.file.clone(), source },
         }
     }
+}
+
+/// Executions of one executor that gave no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unheard {
+    /// The executor.
+    pub executor: String,
+    /// `unavailable` or `failed`.
+    pub status: String,
+    /// The most frequent reason.
+    pub reason: String,
+    /// How many there are.
+    pub executions: usize,
 }
 
 /// A table with a `status`.

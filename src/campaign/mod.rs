@@ -36,6 +36,20 @@ pub enum CampaignError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The lock beside a ledger, which cannot be taken.
+    #[error("{}: {source}; a ledger is written where this file can be beside it", .file.display())]
+    Lock {
+        /// The lock.
+        file: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A ledger that is gone from under its writer.
+    #[error(
+        "{}: this ledger was moved or deleted while it was written; go on with it at its new place, or begin the campaign anew",
+        .0.display()
+    )]
+    Moved(PathBuf),
     /// There is no such ledger.
     #[error("{}: there is no such ledger; `ulpian campaign run` begins one", .0.display())]
     Absent(PathBuf),
@@ -106,6 +120,9 @@ pub enum CampaignError {
     /// Traces that cannot be read.
     #[error(transparent)]
     Mining(#[from] ulpian_mining::Error),
+    /// What is to be read again when the campaign goes on, and cannot be.
+    #[error("{}: not a regular file; a campaign reads its files again when it goes on, so name one that stays", .0.display())]
+    NoFile(PathBuf),
     /// There is nothing to judge.
     #[error("there is no case to judge")]
     NoCases,

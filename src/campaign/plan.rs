@@ -222,6 +222,10 @@ fn tensors_of(case: &Path) -> Option<PathBuf> {
 
 fn digest(path: &Path) -> Result<String, CampaignError> {
     let io = |e| CampaignError::io(path, e);
+    // Opening a pipe waits for its writer, and neither a pipe nor a device can be read again at `resume`.
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Err(CampaignError::NoFile(path.to_owned()));
+    }
     let mut file = std::fs::File::open(path).map_err(io)?;
     let mut sha = Sha256::new();
     let mut buffer = vec![0; 1 << 16];

@@ -30,12 +30,12 @@ impl Writer {
     /// # Errors
     /// [`CampaignError::Exists`] where the file holds anything, [`CampaignError::Busy`] where another process writes it.
     pub fn begin(file: &Path, plan: &Plan) -> Result<Writer, CampaignError> {
-        let lock = lock(file)?;
         if std::fs::metadata(file).is_ok_and(|m| m.len() > 0 || !m.is_file()) {
-            // Another kind of file is named as such.
+            // Another kind of file is named as such, and gets no lock beside it.
             Ledger::open(file)?;
             return Err(CampaignError::Exists(file.to_owned()));
         }
+        let lock = lock(file)?;
         let ledger = Ledger::connect(file, OpenFlags::SQLITE_OPEN_CREATE)?;
         if !ledger.is_empty()? {
             return Err(CampaignError::Exists(file.to_owned()));
@@ -63,6 +63,8 @@ impl Writer {
         if !file.is_file() {
             return Err(CampaignError::Absent(file.to_owned()));
         }
+        // What is no ledger gets no lock beside it.
+        Ledger::open(file)?;
         let lock = lock(file)?;
         Writer::over(Ledger::open(file)?, lock)
     }
@@ -158,7 +160,14 @@ impl Writer {
             write(&transaction)?;
             transaction.commit()
         };
-        within().map_err(|source| CampaignError::Database { file: self.ledger.file.clone(), source })
+        within().map_err(|source| {
+            let file = self.ledger.file.clone();
+            let code = source.sqlite_error().map(|error| error.extended_code);
+            match code {
+                Some(rusqlite::ffi::SQLITE_READONLY_DBMOVED) => CampaignError::Moved(file),
+                _ => CampaignError::Database { file, source },
+            }
+        })
     }
 }
 
@@ -254,7 +263,7 @@ fn lock(ledger: &Path) -> Result<File, CampaignError> {
     let mut name = ledger.as_os_str().to_owned();
     name.push("-lock");
     let path = PathBuf::from(name);
-    let io = |e| CampaignError::io(&path, e);
+    let io = |source| CampaignError::Lock { file: path.clone(), source };
     let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(io)?;
     match file.try_lock() {
         Ok(()) => Ok(file),

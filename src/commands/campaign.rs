@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use ulpian::Executors;
-use ulpian::campaign::ledger::Table;
+use ulpian::campaign::ledger::{Table, Unheard};
 use ulpian::campaign::minimise::Budget;
 use ulpian::campaign::plan::{Cases, Hearing};
 use ulpian::campaign::rows::{CaseRows, ExecutionRow, FindingRow};
@@ -67,6 +67,13 @@ fn begin(args: &cli::CampaignRun, common: &Common, reporter: &mut Reporter) -> R
         for unfit in inputs.unfit() {
             reporter.note(&format!("no input for pattern {}: {}", unfit.pattern, unfit.why));
         }
+        let fitting = inputs.patterns().len();
+        if plan.cases < fitting {
+            reporter.note(&format!(
+                "{} of {fitting} patterns have an input, the first of the file; --count {fitting} gives one to each",
+                plan.cases
+            ));
+        }
     }
     let writer = Writer::begin(&args.ledger, &plan).map_err(failure)?;
     Ok(found.max(go_on(writer, &plan, &cases, executors, reporter)?))
@@ -117,6 +124,7 @@ fn go_on(
     }
     reporter.progress().finish();
     let summary = summary(writer.ledger(), plan).map_err(failure)?;
+    say_reasons(writer.ledger(), reporter)?;
     reporter.record(&summary)?;
     reporter.text(&report::campaign::summary(&summary));
     Ok(code(&summary, plan))
@@ -172,9 +180,18 @@ fn status(args: &cli::CampaignStatus, reporter: &mut Reporter) -> Result<Exit, F
     let ledger = Ledger::open(&args.ledger).map_err(failure)?;
     let plan = ledger.plan().map_err(failure)?;
     let summary = summary(&ledger, &plan).map_err(failure)?;
+    say_reasons(&ledger, reporter)?;
     reporter.record(&summary)?;
     reporter.text(&report::campaign::summary(&summary));
     Ok(Exit::Clean)
+}
+
+/// Why there are executions without a result.
+fn say_reasons(ledger: &Ledger, reporter: &Reporter) -> Result<(), Failure> {
+    for Unheard { executor, status, executions, reason } in ledger.reasons().map_err(failure)? {
+        reporter.note(&format!("{executor}: {status} in {executions}: {reason}"));
+    }
+    Ok(())
 }
 
 fn summary(ledger: &Ledger, plan: &Plan) -> Result<CampaignSummary, CampaignError> {
@@ -389,7 +406,10 @@ fn written<T: Serialize>(rows: &[T], format: ExportFormat) -> Result<Vec<u8>> {
 /// Bad input where a file is not what it should be; could not run where the system refuses to write.
 fn failure(error: CampaignError) -> Failure {
     let exit = match error {
-        CampaignError::Database { .. } | CampaignError::Busy(_) => Exit::CouldNotRun,
+        CampaignError::Database { .. }
+        | CampaignError::Busy(_)
+        | CampaignError::Lock { .. }
+        | CampaignError::Moved(_) => Exit::CouldNotRun,
         _ => Exit::BadInput,
     };
     Failure { exit, error: error.into() }

@@ -29,6 +29,9 @@ pub(crate) fn run(args: &cli::Mine, reporter: &mut Reporter) -> Result<Exit, Fai
             reporter.note(&format!("{}: left out, the same graph as {}", pair.dropped, pair.kept));
         }
     }
+    if !set.left_out.is_empty() {
+        reporter.note(&left_out(&set.left_out));
+    }
     if args.support > set.graphs.len() {
         let (support, graphs) = (args.support, set.graphs.len());
         reporter.note(&format!("no pattern can have a support of {support}: there are {graphs} graphs"));
@@ -61,6 +64,24 @@ pub(crate) fn run(args: &cli::Mine, reporter: &mut Reporter) -> Result<Exit, Fai
     reporter.record(&mined)?;
     reporter.text(&patterns::table(&written, &mined, &args.out));
     Ok(exit)
+}
+
+/// How many labels of calls that are left out are named.
+const MOST_NAMED: usize = 8;
+
+/// Which calls are no nodes, the most frequent first.
+fn left_out(calls: &BTreeMap<String, usize>) -> String {
+    let mut labels: Vec<(&String, usize)> = calls.iter().map(|(label, &count)| (label, count)).collect();
+    labels.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+    let mut named: Vec<String> =
+        labels.iter().take(MOST_NAMED).map(|(label, count)| format!("{label} ({count})")).collect();
+    if labels.len() > MOST_NAMED {
+        named.push(format!("{} others", labels.len() - MOST_NAMED));
+    }
+    format!(
+        "chains end at calls that are none of Ulpian's ops (--all-labels keeps them): {}",
+        named.join(", ")
+    )
 }
 
 /// The graphs of all inputs. What cannot be read is reported; the code says whether anything was amiss.

@@ -1,7 +1,7 @@
 //! `ulpian report --ledger FILE --out DIR`
 
 use anyhow::Context;
-use ulpian::campaign::report::{self, Sources};
+use ulpian::campaign::report::{self, ReportError, Sources};
 use ulpian::records::Reported;
 
 use crate::cli;
@@ -18,7 +18,13 @@ pub(crate) fn run(args: &cli::Report, reporter: &mut Reporter) -> Result<Exit, F
     });
     let sources =
         Sources { ledgers: args.ledger.clone(), validity: validity.collect::<anyhow::Result<_>>()? };
-    let summary = report::write(&sources, &args.out).map_err(anyhow::Error::from)?;
+    let summary = report::write(&sources, &args.out).map_err(|error| Failure {
+        exit: match error {
+            ReportError::Write(_) => Exit::CouldNotRun,
+            _ => Exit::BadInput,
+        },
+        error: error.into(),
+    })?;
     let reported = Reported {
         html: args.out.join("index.html").display().to_string(),
         markdown: args.out.join("report.md").display().to_string(),

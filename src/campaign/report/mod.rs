@@ -17,6 +17,8 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
+use ulpian_mining::files;
+
 use super::{CampaignError, Ledger, Source};
 use crate::generation::Recipe;
 
@@ -45,6 +47,9 @@ pub enum ReportError {
     /// A ledger.
     #[error(transparent)]
     Campaign(#[from] CampaignError),
+    /// A file of the report that cannot be written.
+    #[error(transparent)]
+    Write(ulpian_mining::Error),
     /// Two ledgers of which one report cannot be made.
     #[error(
         "{} and {} are both {what}; a report is of one campaign, beside it at most one with --single-op and any with --baseline",
@@ -93,27 +98,25 @@ pub enum ReportError {
 pub fn write(sources: &Sources, out: &Path) -> Result<Summary, ReportError> {
     let summary = read(sources)?;
     let figures = figures::all(&summary)?;
-    let mut files = vec![
+    let mut written = vec![
         (PathBuf::from("index.html"), html::page(&summary, &figures)),
         (PathBuf::from("report.md"), markdown::text(&summary, &figures)),
     ];
     for figure in &figures {
         if let Some(svg) = &figure.svg {
-            files.push((Path::new(FIGURES).join(format!("{}.svg", figure.name)), figures::file(svg)));
+            written.push((Path::new(FIGURES).join(format!("{}.svg", figure.name)), figures::file(svg)));
         }
     }
     for shown in summary.entries.iter().flat_map(|entry| &entry.findings) {
         let Some(small) = &shown.small else { continue };
-        files.push((Path::new(FINDINGS).join(format!("{}.json", small.name)), small.minimised.clone()));
+        written.push((Path::new(FINDINGS).join(format!("{}.json", small.name)), small.minimised.clone()));
         if let Some(script) = &small.repro {
-            files.push((Path::new(FINDINGS).join(format!("{}.py", small.name)), script.clone()));
+            written.push((Path::new(FINDINGS).join(format!("{}.py", small.name)), script.clone()));
         }
     }
-    for (name, text) in files {
-        let file = out.join(name);
-        let io = |source| ReportError::Io { file: file.clone(), source };
-        file.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(io)?;
-        std::fs::write(&file, text).map_err(io)?;
+    for (name, text) in written {
+        files::write_text(&out.join(name), |out| out.write_all(text.as_bytes()))
+            .map_err(ReportError::Write)?;
     }
     Ok(summary)
 }
