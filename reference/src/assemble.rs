@@ -141,11 +141,16 @@ pub(crate) fn is_exact(enclosure: &Enclosure) -> bool {
     if !enclosure.undecided.is_empty() || enclosure.radius.iter().any(|&r| r != 0.0) {
         return false;
     }
+    let same = |i: usize, high: f64, low: f64| {
+        let center = enclosure.center[i];
+        (center == high && enclosure.low_at(i) == low) || (center.is_nan() && high.is_nan())
+    };
+    if enclosure.value.dtype().is_float() {
+        return (0..enclosure.len()).all(|i| same(i, enclosure.value.get_f64(i), 0.0));
+    }
+    // Integers may need a low part.
     let exact = Balls::exact(&enclosure.value);
-    (0..enclosure.len()).all(|i| {
-        let (a, b) = (enclosure.center[i], exact.high(i));
-        (a == b && enclosure.low_at(i) == exact.low(i)) || (a.is_nan() && b.is_nan())
-    })
+    (0..enclosure.len()).all(|i| same(i, exact.high(i), exact.low(i)))
 }
 
 /// Elements that one task of [`round_balls`] rounds.

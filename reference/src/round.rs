@@ -37,6 +37,10 @@ pub fn exp2i(e: i64) -> f64 {
 
 /// floor(log2 |x|) of a finite float64 other than zero.
 pub fn exponent(x: f64) -> i64 {
+    let field = (x.to_bits() >> 52) & 0x7ff;
+    if field != 0 {
+        return field as i64 - 1023;
+    }
     let (m, e) = scaled_integer(x);
     e + 63 - i64::from(m.unsigned_abs().leading_zeros())
 }

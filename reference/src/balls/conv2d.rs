@@ -4,6 +4,7 @@
 //! per output position; the columns are gathered as the product needs them. Padding contributes exact zeros; an unknown
 //! weight there leaves the result unknown (0 times an infinity is NaN).
 
+use rayon::prelude::*;
 use ulpian_spec::ops::Padding;
 use ulpian_spec::ops::conv2d::Conv2d;
 
@@ -21,7 +22,6 @@ pub(super) fn evaluate(args: &Conv2d<&Balls>, shape: &[usize]) -> Balls {
     };
     let [.., out_h, out_w] = *shape else { unreachable!("inference gives three or four dimensions") };
     let groups = args.groups as usize;
-    let images = input.shape().len().checked_sub(4).map_or(1, |d| input.shape()[d]);
     let [stride_h, stride_w] = args.stride.map(|x| x as usize);
     let [dilation_h, dilation_w] = args.dilation.map(|x| x as usize);
     let [pad_top, pad_left] = match args.padding {
@@ -33,32 +33,38 @@ pub(super) fn evaluate(args: &Conv2d<&Balls>, shape: &[usize]) -> Balls {
     let depth = group_channels * kernel_h * kernel_w;
     let positions = out_h * out_w;
     let smallest = dot::smallest(input);
+    // Channel, row and column of each tap, and row and column of each position's first tap, counted from the padding's corner.
+    let taps: Vec<[usize; 3]> = (0..depth)
+        .map(|k| {
+            let (tap, channel) = (k % (kernel_h * kernel_w), k / (kernel_h * kernel_w));
+            [channel, tap / kernel_w * dilation_h, tap % kernel_w * dilation_w]
+        })
+        .collect();
+    let starts: Vec<[usize; 2]> =
+        (0..positions).map(|position| [position / out_w * stride_h, position % out_w * stride_w]).collect();
     let mut out = Balls::zeros(shape);
     let (hi, lo, radius) = out.parts_mut();
-    for image in 0..images {
-        for group in 0..groups {
+    let size = (group_outputs * positions).max(1);
+    hi.par_chunks_mut(size)
+        .zip(lo.par_chunks_mut(size))
+        .zip(radius.par_chunks_mut(size))
+        .enumerate()
+        .for_each(|(task, ((hi, lo), radius))| {
+            let (image, group) = (task / groups, task % groups);
             let first_channel = image * channels + group * group_channels;
             let index = |k: usize, position: usize| {
-                let (tap, channel) = (k % (kernel_h * kernel_w), k / (kernel_h * kernel_w));
-                let row = (position / out_w * stride_h + tap / kernel_w * dilation_h).checked_sub(pad_top)?;
-                let column =
-                    (position % out_w * stride_w + tap % kernel_w * dilation_w).checked_sub(pad_left)?;
+                let ([channel, down, right], start) = (taps[k], starts[position]);
+                // Above and to the left of the plane these wrap round to more than its size.
+                let row = (start[0] + down).wrapping_sub(pad_top);
+                let column = (start[1] + right).wrapping_sub(pad_left);
                 (row < height && column < width)
                     .then(|| ((first_channel + channel) * height + row) * width + column)
             };
-            let to = (image * outputs + group * group_outputs) * positions;
-            let to = to..to + group_outputs * positions;
-            product(
-                Rows::of(weight, group * group_outputs * depth, group_outputs * depth, depth),
-                &Columns { tensor: input, smallest, count: positions, index },
-                &mut hi[to.clone()],
-                &mut lo[to.clone()],
-                &mut radius[to],
-            );
-        }
+            let filters = Rows::of(weight, group * group_outputs * depth, group_outputs * depth, depth);
+            product(filters, &Columns { tensor: input, smallest, count: positions, index }, hi, lo, radius);
+        });
+    if let Some(bias) = args.bias {
+        add_bias(&mut out, bias, positions.max(1));
     }
-    match args.bias {
-        None => out,
-        Some(bias) => add_bias(&out, bias, positions.max(1)),
-    }
+    out
 }

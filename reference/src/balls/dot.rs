@@ -26,7 +26,7 @@ use crate::dd::Dd;
 use crate::eft::two_sum;
 use crate::round::exp2i;
 
-/// Rows that share one packing of the other matrix's columns.
+/// Least rows of a task, all of which share one packing of the other matrix's columns.
 const ROWS: usize = 16;
 
 /// Elements that one task of [`least`] looks at.
@@ -77,12 +77,13 @@ pub(super) fn product<F: Fn(usize, usize) -> Option<usize> + Sync>(
     } else {
         0.0
     };
+    let rows = (hi.len() / n).div_ceil(rayon::current_num_threads()).max(ROWS);
     let run = |block: usize, hi: &mut [f64], lo: &mut [f64], radius: &mut [f64]| {
-        Arch::new().dispatch(Block { a, b, first_row: block * ROWS, underflow, hi, lo, radius });
+        Arch::new().dispatch(Block { a, b, first_row: block * rows, underflow, hi, lo, radius });
     };
-    hi.par_chunks_mut(ROWS * n)
-        .zip(lo.par_chunks_mut(ROWS * n))
-        .zip(radius.par_chunks_mut(ROWS * n))
+    hi.par_chunks_mut(rows * n)
+        .zip(lo.par_chunks_mut(rows * n))
+        .zip(radius.par_chunks_mut(rows * n))
         .enumerate()
         .for_each(|(block, ((hi, lo), radius))| run(block, hi, lo, radius));
 }
@@ -242,7 +243,7 @@ fn dot<S: Simd, const A_BALL: bool, const B_BALL: bool>(
             r = simd.mul_add_f64s(simd.splat_f64s(a_hi[k].abs()), b_radius[k], r);
         }
         c = simd.add_f64s(c, e);
-        a = simd.add_f64s(a, simd.max_f64s(e, simd.sub_f64s(zero, e)));
+        a = simd.add_f64s(a, simd.abs_f64s(e));
     }
     (s, c, a, r)
 }

@@ -22,17 +22,16 @@ pub(super) fn evaluate(args: &Linear<&Balls>, shape: &[usize]) -> Balls {
         lo,
         radius,
     );
-    match args.bias {
-        None => out,
-        Some(bias) => add_bias(&out, bias, 1),
+    if let Some(bias) = args.bias {
+        add_bias(&mut out, bias, 1);
     }
+    out
 }
 
 /// Adds element i / `inner` mod len of `bias` to element i.
-pub(super) fn add_bias(out: &Balls, bias: &Balls, inner: usize) -> Balls {
-    Balls::generate(
-        out.shape(),
+pub(super) fn add_bias(out: &mut Balls, bias: &Balls, inner: usize) {
+    out.update(
         #[inline(always)]
-        |i| out.get(i).add(bias.get(i / inner % bias.len())),
-    )
+        |i, ball| ball.add(bias.get(i / inner % bias.len())),
+    );
 }

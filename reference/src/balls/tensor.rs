@@ -68,6 +68,21 @@ impl Balls {
         out
     }
 
+    /// Replaces every element i of a tensor from [`Balls::zeros`] by `ball(i, element)`, in parallel.
+    pub(super) fn update(&mut self, ball: impl Fn(usize, Ball) -> Ball + Sync) {
+        self.par_fill(
+            BLOCK,
+            #[inline(always)]
+            |start, hi, lo, radius| {
+                for i in 0..hi.len() {
+                    let old = Ball { center: Dd { hi: hi[i], lo: lo[i] }, radius: radius[i] };
+                    let new = ball(start + i, if old.is_known() { old } else { Ball::UNKNOWN });
+                    (hi[i], lo[i], radius[i]) = (new.center.hi, new.center.lo, new.radius);
+                }
+            },
+        );
+    }
+
     /// Calls `fill(start, hi, lo, radius)` for consecutive runs of `block` elements, in parallel.
     pub(super) fn par_fill(
         &mut self,

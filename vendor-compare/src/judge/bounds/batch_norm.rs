@@ -32,30 +32,31 @@ pub(super) fn levels(args: &BatchNorm<&Operand<'_>>, truth: &[Arc<Enclosure>]) -
     };
 
     if !args.training {
-        let figures = (0..y.len())
-            .into_par_iter()
-            .map(|i| {
-                let c = i / inner % channels;
+        let of_channel: Vec<_> = (0..channels)
+            .map(|c| {
                 let (mu, var) = (pick(args.running_mean, c, 0.0), pick(args.running_var, c, 1.0));
                 let (g, b) = (pick(args.weight, c, 1.0), pick(args.bias, c, 0.0));
                 let spread = var.0 + args.eps;
-                let r = 1.0 / spread.sqrt();
-                let (value, centred) = (y.center[i], (y.center[i] - b.0).abs());
-                if !r.is_finite() || !value.is_finite() {
-                    let worst = if value.is_finite() { f64::INFINITY } else { 0.0 };
-                    return (worst, worst, f64::INFINITY);
-                }
-                let size = g.0.abs() * r;
-                let carried = size * (x.error_at(i) + mu.1)
-                    + centred * 0.5 * var.1 / spread
-                    + b.1
-                    + g.1 * centred / g.0.abs().max(f64::MIN_POSITIVE);
-                let worst = 6.0 * a.u * centred + a.u * (b.0.abs() + value.abs()) + carried + 4.0 * a.eta;
-                let scale = size * (x.values[i].abs() + mu.0.abs()) + b.0.abs();
-                (a.stored(value, worst), a.stored(value, worst), scale)
+                (mu, var, g, b, spread, 1.0 / spread.sqrt())
             })
             .collect();
-        return vec![collect(figures, 1.0)];
+        return vec![collect(y.len(), 1.0, |i| {
+            let (mu, var, g, b, spread, r) = of_channel[i / inner % channels];
+            let (value, centred) = (y.center[i], (y.center[i] - b.0).abs());
+            if !r.is_finite() || !value.is_finite() {
+                let worst = if value.is_finite() { f64::INFINITY } else { 0.0 };
+                return (worst, worst, f64::INFINITY);
+            }
+            let size = g.0.abs() * r;
+            let carried = size * (x.error_at(i) + mu.1)
+                + centred * 0.5 * var.1 / spread
+                + b.1
+                + g.1 * centred / g.0.abs().max(f64::MIN_POSITIVE);
+            let worst = 6.0 * a.u * centred + a.u * (b.0.abs() + value.abs()) + carried + 4.0 * a.eta;
+            let scale = size * (x.values[i].abs() + mu.0.abs()) + b.0.abs();
+            let stored = a.stored(value, worst);
+            (stored, stored, scale)
+        })];
     }
 
     let count = axis.outer * inner;
@@ -66,44 +67,32 @@ pub(super) fn levels(args: &BatchNorm<&Operand<'_>>, truth: &[Arc<Enclosure>]) -
             Group::of(count, |i| x.values[at(i)], |i| x.error_at(at(i)))
         })
         .collect();
-    let figures = (0..y.len())
-        .into_par_iter()
-        .map(|i| {
-            let c = i / inner % channels;
-            let (g, b) = (pick(args.weight, c, 1.0), pick(args.bias, c, 0.0));
-            groups[c].element(&a, args.eps, (x.values[i], x.error_at(i)), g, b, y.center[i])
-        })
-        .collect();
-    let mut all = vec![collect(figures, count as f64)];
+    let mut all = vec![collect(y.len(), count as f64, |i| {
+        let c = i / inner % channels;
+        let (g, b) = (pick(args.weight, c, 1.0), pick(args.bias, c, 0.0));
+        groups[c].element(&a, args.eps, (x.values[i], x.error_at(i)), g, b, y.center[i])
+    })];
     for (k, running) in truth.iter().enumerate().skip(1) {
         let stored = Arithmetic::of(running.value.dtype());
-        let figures = (0..running.len())
-            .map(|c| {
-                let group = &groups[c];
-                let old = pick(if k == 1 { args.running_mean } else { args.running_var }, c, 0.0);
-                let m = args.momentum.abs();
-                let (new, own) = if k == 1 {
-                    (
-                        group.mean_magnitude,
-                        stored.gamma(group.n + 1.0) * group.mean_magnitude + group.mean_error,
-                    )
-                } else {
-                    let unbiased = group.variance * group.n / (group.n - 1.0).max(1.0);
-                    let kappa = group.kappa(0.0).min(1.0 / stored.u);
-                    // A change of the values by dx moves the variance by up to 2 sd sqrt(n) mean dx.
-                    let carried = 2.0 * group.variance.sqrt() * group.n.sqrt() * group.mean_error;
-                    (unbiased, (group.n + 5.0) * kappa * stored.u * unbiased + carried)
-                };
-                let y = running.center[c];
-                let kept = (1.0 - args.momentum).abs();
-                let worst = m * own
-                    + 4.0 * stored.u * (m * new + kept * old.0.abs())
-                    + kept * old.1
-                    + 2.0 * stored.eta;
-                (stored.stored(y, worst), stored.stored(y, worst), m * new + kept * old.0.abs())
-            })
-            .collect();
-        all.push(collect(figures, count as f64));
+        all.push(collect(running.len(), count as f64, |c| {
+            let group = &groups[c];
+            let old = pick(if k == 1 { args.running_mean } else { args.running_var }, c, 0.0);
+            let m = args.momentum.abs();
+            let (new, own) = if k == 1 {
+                (group.mean_magnitude, stored.gamma(group.n + 1.0) * group.mean_magnitude + group.mean_error)
+            } else {
+                let unbiased = group.variance * group.n / (group.n - 1.0).max(1.0);
+                let kappa = group.kappa(0.0).min(1.0 / stored.u);
+                // A change of the values by dx moves the variance by up to 2 sd sqrt(n) mean dx.
+                let carried = 2.0 * group.variance.sqrt() * group.n.sqrt() * group.mean_error;
+                (unbiased, (group.n + 5.0) * kappa * stored.u * unbiased + carried)
+            };
+            let y = running.center[c];
+            let kept = (1.0 - args.momentum).abs();
+            let worst =
+                m * own + 4.0 * stored.u * (m * new + kept * old.0.abs()) + kept * old.1 + 2.0 * stored.eta;
+            (stored.stored(y, worst), stored.stored(y, worst), m * new + kept * old.0.abs())
+        }));
     }
     all
 }

@@ -24,6 +24,9 @@ pub(super) const ROW: Row = Row {
     blas: false,
 };
 
+/// Elements a task of [`collect`] handles.
+const CHUNK: usize = 1 << 13;
+
 /// What the values of one normalised group say.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Group {
@@ -104,22 +107,25 @@ pub(super) fn levels(args: &LayerNorm<&Operand<'_>>, truth: &[Arc<Enclosure>]) -
     let pick = |t: Option<&Operand<'_>>, i: usize, default: f64| {
         t.map_or((default, 0.0), |t| (t.values[i], t.error_at(i)))
     };
-    let figures: Vec<(f64, f64, f64)> = (0..y.len())
-        .into_par_iter()
-        .map(|i| {
-            let (g, b) = (pick(args.weight, i % size, 1.0), pick(args.bias, i % size, 0.0));
-            rows[i / size].element(&a, args.eps, (x.values[i], x.error_at(i)), g, b, y.center[i])
-        })
-        .collect();
-    vec![collect(figures, size as f64)]
+    vec![collect(y.len(), size as f64, |i| {
+        let (g, b) = (pick(args.weight, i % size, 1.0), pick(args.bias, i % size, 0.0));
+        rows[i / size].element(&a, args.eps, (x.values[i], x.error_at(i)), g, b, y.center[i])
+    })]
 }
 
 /// Levels from (worst, usual, scale) by element.
-pub(super) fn collect(figures: Vec<(f64, f64, f64)>, terms: f64) -> Levels {
-    Levels {
-        worst: figures.iter().map(|f| f.0).collect(),
-        usual: figures.iter().map(|f| f.1).collect(),
-        scale: figures.iter().map(|f| f.2).collect(),
-        terms: terms.max(1.0),
-    }
+pub(super) fn collect(len: usize, terms: f64, figures: impl Fn(usize) -> (f64, f64, f64) + Sync) -> Levels {
+    let mut all =
+        Levels { worst: vec![0.0; len], usual: vec![0.0; len], scale: vec![0.0; len], terms: terms.max(1.0) };
+    all.worst
+        .par_chunks_mut(CHUNK)
+        .zip(all.usual.par_chunks_mut(CHUNK))
+        .zip(all.scale.par_chunks_mut(CHUNK))
+        .enumerate()
+        .for_each(|(chunk, ((worst, usual), scale))| {
+            for (k, ((worst, usual), scale)) in worst.iter_mut().zip(usual).zip(scale).enumerate() {
+                (*worst, *usual, *scale) = figures(chunk * CHUNK + k);
+            }
+        });
+    all
 }
