@@ -259,6 +259,7 @@ fn findings(args: &cli::CampaignFindings, common: &Common, reporter: &mut Report
         }
         false => None,
     };
+    let mut exit = if groups.is_empty() { Exit::Clean } else { Exit::Fault };
     let mut lines = Vec::new();
     reporter.progress().go_on(count, 0);
     for finding in groups.iter().take(count) {
@@ -285,8 +286,14 @@ fn findings(args: &cli::CampaignFindings, common: &Common, reporter: &mut Report
             line.file = Some(write(&args.out, &format!("{}.json", row.name), &row.minimised)?);
             if let Some(script) = &row.repro {
                 let path = write(&args.out, &format!("{}.py", row.name), script)?;
-                if let Some(python) = &python {
-                    line.reproduced = Some(shows(python, &path)?);
+                match python.as_ref().map(|python| shows(python, &path)) {
+                    None => {}
+                    Some(Ok(shown)) => line.reproduced = Some(shown),
+                    // It costs this script alone.
+                    Some(Err(error)) => {
+                        exit = exit.max(Exit::CouldNotRun);
+                        reporter.error(&error);
+                    }
                 }
                 line.repro = Some(path);
             }
@@ -300,13 +307,13 @@ fn findings(args: &cli::CampaignFindings, common: &Common, reporter: &mut Report
     }
     reporter.progress().finish();
     reporter.text(&report::campaign::findings(&lines, groups.len()));
-    Ok(if groups.is_empty() { Exit::Clean } else { Exit::Fault })
+    Ok(exit)
 }
 
 /// Does the script show its fault? It ends with 1 where it does and with 0 where not.
-fn shows(python: &FoundPython, script: &str) -> Result<bool, Failure> {
+fn shows(python: &FoundPython, script: &str) -> Result<bool> {
     let output = Command::new(&python.executable).arg(script).stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("{script} cannot be run")).could_not_run()?;
+    let output = output.with_context(|| format!("{script} cannot be run"))?;
     match output.status.code() {
         // An uncaught exception ends with 1 as well, but says so.
         Some(1) if !String::from_utf8_lossy(&output.stderr).contains("Traceback (") => Ok(true),
@@ -314,7 +321,7 @@ fn shows(python: &FoundPython, script: &str) -> Result<bool, Failure> {
         _ => {
             let said = String::from_utf8_lossy(&output.stderr);
             let last = said.lines().last().unwrap_or_default().to_owned();
-            Err(anyhow!("{script} failed ({}): {last}", output.status)).could_not_run()
+            Err(anyhow!("{script} failed ({}): {last}", output.status))
         }
     }
 }
