@@ -9,7 +9,7 @@ use ulpian_spec::{Case, ExecutorId, HostTensor, Op, Outcome, Run, ValueRef};
 
 use super::chain::Chain;
 use super::finding::Finding;
-use super::interventions::{self, Family};
+use super::interventions;
 use super::local::{self, Heard, LocalTruths, same_inputs};
 use super::matter::Matter;
 use super::reason::{self, View};
@@ -197,7 +197,8 @@ impl Hearing {
         matters
     }
 
-    /// Lets matter `m` have the trials of an earlier one of the same family about the same bits on the same inputs.
+    /// Lets matter `m` have the trials of an earlier one about the same bits on the same inputs, where a switch leads both to the same
+    /// code: their executors differ in nothing but threads and rows.
     fn share(&mut self, m: usize) {
         let Some(matters) = &self.matters else { return };
         let matter = &matters[m];
@@ -205,11 +206,15 @@ impl Hearing {
             return;
         }
         let at = |matter: &Matter| self.parties[matter.party].heard.as_ref().map(|h| &h.nodes[matter.node]);
-        let family = |matter: &Matter| Family::of(&self.parties[matter.party].id);
+        let code = |matter: &Matter| {
+            let mut id = self.parties[matter.party].id.clone();
+            id.keys.retain(|key, _| key != "threads" && key != "batch");
+            id
+        };
         let earlier = matters[..m].iter().find(|e| {
             let (Some(a), Some(b)) = (at(e), at(matter)) else { return false };
             e.node == matter.node
-                && family(e) == family(matter)
+                && code(e) == code(matter)
                 && !e.trials.is_empty()
                 && e.plan.is_empty()
                 && matches!((&a.op, &b.op), (Some(x), Some(y)) if same_inputs(x, y))

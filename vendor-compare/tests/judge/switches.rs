@@ -78,6 +78,26 @@ fn without_onednn_nnpack_is_told_from_the_blas() {
 }
 
 #[test]
+fn what_a_switch_does_is_asked_of_each_instruction_set_itself() {
+    let (case, weak, _) = gelu_tail();
+    let other = returns(&[1, 2], &[-1.4901161e-6, -0.0]);
+    let parties = ["torch:cpu", "torch:cpu?isa=default", "torch:cpu?threads=1"];
+    let mut asked = Vec::new();
+    let verdict = hear_with(&case, parties.map(|id| (id, Outcome::Ok(weak.clone()))).to_vec(), |id, _| {
+        asked.push(id.to_string());
+        let differs = id.key("isa") == Some("default") && id.key("mkldnn").is_some();
+        Outcome::Ok(if differs { other.clone() } else { weak.clone() })
+    });
+    let cause = |id: &str| verdict.executors.iter().find(|e| e.executor == id).map(|e| e.verdict.cause);
+    assert_eq!(parties.map(cause), [Some(Cause::Framework), Some(Cause::Vendor), Some(Cause::Framework)]);
+    assert!(asked.contains(&"torch:cpu?isa=default&mkldnn=off".to_owned()), "{asked:?}");
+    assert!(
+        !asked.iter().any(|id| id.contains("mkldnn=off&threads=1")),
+        "the default's trials hold: {asked:?}"
+    );
+}
+
+#[test]
 fn what_no_switch_changes_is_the_frameworks_or_the_blas() {
     let (case, weak, _) = gelu_tail();
     let verdict =
