@@ -87,6 +87,7 @@ pub mod order;
 mod random;
 pub mod replay;
 pub mod round;
+mod simd;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,6 +95,7 @@ use std::sync::Arc;
 use ulpian_spec::{Case, Enclosure, HostTensor, Op, ValueRef};
 
 pub use error::EvaluateError;
+pub use simd::vectorize;
 
 /// Limits of an evaluation.
 #[derive(Debug, Clone)]

@@ -48,19 +48,16 @@ pub fn exponent(x: f64) -> i64 {
 /// The distance of neighbours in the format at the real number x: 2^(e - precision + 1) where 2^e <= |x| < 2^(e + 1), and
 /// never less than the least subnormal number. Beyond the greatest finite number it stays that number's ulp, so that errors
 /// can be measured there. NaN for NaN.
+///
+/// Without a branch, so that loops over it become vector instructions: |x| with an empty fraction is 2^e, or zero below
+/// float64's normal numbers, where no format's ulp depends on e; its product with 2^(1 - precision) is exact.
+#[inline(always)]
 pub fn ulp(fmt: FloatFormat, x: f64) -> f64 {
-    if x.is_nan() {
-        return f64::NAN;
-    }
-    let top = i64::from(fmt.max_exponent);
-    let e = if x == 0.0 {
-        i64::from(fmt.min_exponent)
-    } else if x.is_infinite() {
-        top
-    } else {
-        exponent(x).clamp(i64::from(fmt.min_exponent), top)
-    };
-    exp2i(e - i64::from(fmt.precision) + 1)
+    const EXPONENT: u64 = 0x7ff << 52;
+    let normal = |e: i32| f64::from_bits(((e + 1023) as u64) << 52);
+    let binade = f64::from_bits(x.to_bits() & EXPONENT);
+    let e = binade.max(normal(fmt.min_exponent)).min(normal(fmt.max_exponent));
+    if x.is_nan() { f64::NAN } else { e * normal(1 - fmt.precision as i32) }
 }
 
 /// The greatest finite number of the format.
@@ -298,6 +295,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The definition in integers.
+    fn ulp_by_exponent(fmt: FloatFormat, x: f64) -> f64 {
+        let (least, top) = (i64::from(fmt.min_exponent), i64::from(fmt.max_exponent));
+        let e = match x {
+            0.0 => least,
+            _ if x.is_infinite() => top,
+            _ => exponent(x).clamp(least, top),
+        };
+        exp2i(e - i64::from(fmt.precision) + 1)
+    }
+
+    #[test]
+    fn an_ulp_is_the_exponents() {
+        let mut state = 3u64;
+        let powers = (-1074..=1023).map(exp2i).flat_map(|p| [p.next_down(), p, p.next_up()]);
+        let special = [0.0, f64::INFINITY, f64::MAX, f64::MIN_POSITIVE];
+        let random = (0..100_000).map(|_| f64::from_bits(bits(&mut state))).filter(|x| !x.is_nan());
+        for x in powers.chain(special).chain(random).flat_map(|x| [x, -x]) {
+            for fmt in formats() {
+                assert_eq!(ulp(fmt, x).to_bits(), ulp_by_exponent(fmt, x).to_bits(), "{x:e}");
+            }
+        }
+        assert!(formats().iter().all(|&fmt| ulp(fmt, f64::NAN).is_nan()));
     }
 
     #[test]

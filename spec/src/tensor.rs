@@ -279,6 +279,37 @@ impl HostTensor {
         })
     }
 
+    /// Is an element NaN?
+    pub fn holds_nan(&self) -> bool {
+        // Without an early exit, which would forbid vector instructions.
+        match &self.storage {
+            Storage::F64(v) => v.iter().fold(false, |any, x| any | x.is_nan()),
+            Storage::F32(v) => v.iter().fold(false, |any, x| any | x.is_nan()),
+            Storage::F16(v) => v.iter().fold(false, |any, x| any | x.is_nan()),
+            Storage::BF16(v) => v.iter().fold(false, |any, x| any | x.is_nan()),
+            _ => false,
+        }
+    }
+
+    /// Is no element NaN or an infinity?
+    ///
+    /// ```
+    /// use ulpian_spec::HostTensor;
+    ///
+    /// let x = |last| HostTensor::f32(&[3], &[1.0, -0.0, last]);
+    /// assert!(x(f32::MAX).all_finite() && !x(f32::INFINITY).all_finite() && !x(f32::NAN).all_finite());
+    /// assert!(x(f32::NAN).holds_nan() && !x(f32::INFINITY).holds_nan());
+    /// ```
+    pub fn all_finite(&self) -> bool {
+        match &self.storage {
+            Storage::F64(v) => v.iter().fold(true, |all, x| all & x.is_finite()),
+            Storage::F32(v) => v.iter().fold(true, |all, x| all & x.is_finite()),
+            Storage::F16(v) => v.iter().fold(true, |all, x| all & x.is_finite()),
+            Storage::BF16(v) => v.iter().fold(true, |all, x| all & x.is_finite()),
+            _ => true,
+        }
+    }
+
     /// Same dtype, shape and bits; any two NaN count as the same.
     pub fn same_bits(&self, other: &HostTensor) -> bool {
         if self.shape != other.shape {

@@ -5,7 +5,7 @@
 //! (torch/testing/_comparison.py), dtypes and shapes equal, NaN equal to nothing. Both are computed in float64 here. A NaN on
 //! one side only, infinities of other signs, and an infinity beside a finite number are infinitely far apart.
 
-use ulpian_spec::{DType, HostTensor};
+use ulpian_spec::{DType, HostTensor, Storage};
 
 /// SORT's threshold.
 pub const SORT_THRESHOLD: f64 = 1e-3;
@@ -45,13 +45,36 @@ pub fn difference(actual: &HostTensor, expected: &HostTensor) -> Difference {
     if actual.tensor_type() != expected.tensor_type() {
         return Difference::TYPES;
     }
-    if actual.same_bits(expected) && !holds_nan(actual) {
+    if actual.same_bits(expected) && !actual.holds_nan() {
         return Difference::NONE;
     }
-    let (rtol, atol) = tolerances(actual.dtype());
+    let tolerances = tolerances(actual.dtype());
+    macro_rules! typed {
+        ($(($($variant:ident)|+, $to_f64:expr)),*) => {
+            match (actual.storage(), expected.storage()) {
+                $($((Storage::$variant(a), Storage::$variant(b)))|+ => {
+                    of_pairs(a.iter().zip(b).map(|(&a, &b)| ($to_f64(a), $to_f64(b))), tolerances)
+                })*
+                _ => Difference::TYPES,
+            }
+        };
+    }
+    typed!(
+        (F64, f64::from),
+        (F32, f64::from),
+        (F16, f64::from),
+        (BF16, f64::from),
+        (I64, |x| x as f64),
+        (I32, f64::from),
+        (I16, f64::from),
+        (I8, f64::from),
+        (U8 | Bool, f64::from)
+    )
+}
+
+fn of_pairs(pairs: impl Iterator<Item = (f64, f64)>, (rtol, atol): (f64, f64)) -> Difference {
     let (mut worst, mut ratio, mut sum, mut finite) = (0.0f64, 0.0f64, 0.0, 0usize);
-    for i in 0..actual.len() {
-        let (a, b) = (actual.get_f64(i), expected.get_f64(i));
+    for (a, b) in pairs {
         if a.is_finite() && b.is_finite() {
             let apart = (a - b).abs();
             finite += 1;
@@ -68,10 +91,6 @@ pub fn difference(actual: &HostTensor, expected: &HostTensor) -> Difference {
     }
     let mean = if finite == 0 { 0.0 } else { sum / finite as f64 };
     Difference { worst, mean, close_ratio: ratio }
-}
-
-fn holds_nan(tensor: &HostTensor) -> bool {
-    !tensor.dtype().is_integer() && (0..tensor.len()).any(|i| tensor.get_f64(i).is_nan())
 }
 
 /// (rtol, atol) of `torch.testing.assert_close` for a dtype.
@@ -118,5 +137,25 @@ mod tests {
         let int = |x| HostTensor::new([1], ulpian_spec::Storage::I32(vec![x])).unwrap();
         assert_eq!(difference(&int(3), &int(4)).close_ratio, f64::INFINITY);
         assert_eq!(difference(&int(3), &int(3)), Difference::NONE);
+    }
+
+    #[test]
+    fn every_dtype_is_compared() {
+        for dtype in DType::ALL {
+            let of = |x: i64| match dtype {
+                DType::F64 => Storage::F64(vec![x as f64]),
+                DType::F32 => Storage::F32(vec![x as f32]),
+                DType::F16 => Storage::F16(vec![half::f16::from_f32(x as f32)]),
+                DType::BF16 => Storage::BF16(vec![half::bf16::from_f32(x as f32)]),
+                DType::I64 => Storage::I64(vec![x]),
+                DType::I32 => Storage::I32(vec![x as i32]),
+                DType::I16 => Storage::I16(vec![x as i16]),
+                DType::I8 => Storage::I8(vec![x as i8]),
+                DType::U8 => Storage::U8(vec![x as u8]),
+                DType::Bool => Storage::Bool(vec![x as u8]),
+            };
+            let one = |x| HostTensor::new([1], of(x)).unwrap();
+            assert_eq!(difference(&one(0), &one(1)).mean, 1.0, "{dtype}");
+        }
     }
 }

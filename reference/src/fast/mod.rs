@@ -37,7 +37,7 @@ mod tests;
 
 use ulpian_spec::{HostTensor, Op, Storage, TensorType};
 
-use crate::Settings;
+use crate::{Settings, vectorize};
 
 /// One result of a fast path. All vectors are row-major and of the result's size, but `low`, which may be empty (zeros).
 ///
@@ -57,26 +57,6 @@ pub(crate) struct Candidate {
     pub value: Storage,
     /// Positions that are not decided, ascending.
     pub pending: Vec<usize>,
-}
-
-/// Calls `body`, compiled for the instruction set that was found; it and what it calls must be `#[inline(always)]`.
-///
-/// A closure that is given to [`pulp::Arch::dispatch`] itself is called through the shim that makes it a `FnOnce`. LLVM does not
-/// inline a large shim, and then compiles it for the least instruction set, where `mul_add` is a call.
-#[inline(always)]
-fn vectorize<R>(body: impl FnMut() -> R) -> R {
-    pulp::Arch::new().dispatch(Body(body))
-}
-
-struct Body<F>(F);
-
-impl<R, F: FnMut() -> R> pulp::WithSimd for Body<F> {
-    type Output = R;
-
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(mut self, _: S) -> R {
-        (self.0)()
-    }
 }
 
 /// The results of `op`, whose inferred types are `result_types`; `None` where no fast path applies.

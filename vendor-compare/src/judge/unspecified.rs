@@ -222,7 +222,8 @@ pub(super) fn settle(
 }
 
 fn with_nan(t: &HostTensor) -> impl Iterator<Item = usize> + '_ {
-    (0..t.len()).filter(|&i| t.get_f64(i).is_nan())
+    let len = if t.holds_nan() { t.len() } else { 0 };
+    (0..len).filter(|&i| t.get_f64(i).is_nan())
 }
 
 fn pool(op: &Op<Arc<HostTensor>>, results: &[Option<Arc<HostTensor>>]) -> Vec<Open> {

@@ -36,7 +36,7 @@ struct Terms {
 
 /// The open elements of a sum of products; `got` has the type that the op gives.
 pub(super) fn open_elements(op: &Op<Arc<HostTensor>>, got: &HostTensor) -> Vec<Open> {
-    let all_finite = || op.operands().iter().all(|(_, t)| (0..t.len()).all(|i| t.get_f64(i).is_finite()));
+    let all_finite = || op.operands().iter().all(|(_, t)| t.all_finite());
     let given = op.as_ref().map(|_, t| t.tensor_type());
     if !got.dtype().is_float()
         || !matches!(op, Op::Matmul(_) | Op::Linear(_) | Op::Conv2d(_))
