@@ -44,7 +44,7 @@ impl LocalTruth {
 
     /// How far result `output` is.
     pub(super) fn measure(&self, output: usize, got: &HostTensor) -> Measured {
-        measure(got, &self.truth[output], &self.levels[output].worst, &self.levels[output].usual, false)
+        measure(got, &self.truth[output], &self.levels[output].worst, self.levels[output].usual(), false)
     }
 }
 
@@ -204,7 +204,7 @@ pub(super) fn hear(
 
 fn against_chain(chain: &Chain, at: ValueRef, got: &HostTensor, first: bool) -> Option<Measured> {
     let (real, levels) = (chain.real.get(&at)?, chain.together.get(&at)?);
-    Some(measure(got, real, &levels.worst, &levels.usual, !first))
+    Some(measure(got, real, &levels.worst, levels.usual(), !first))
 }
 
 /// An operand as this run had it.

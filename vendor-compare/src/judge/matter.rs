@@ -142,7 +142,7 @@ impl Matter {
         let usual = at
             .local
             .as_ref()
-            .and_then(|l| l.levels[self.output].usual.get(m.abs.index).copied())
+            .and_then(|l| l.levels[self.output].usual().get(m.abs.index).copied())
             .unwrap_or(f64::INFINITY);
         if best.is_finite() { best } else { usual }
     }

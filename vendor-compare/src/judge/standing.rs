@@ -144,7 +144,7 @@ fn is_fused(case: &Case, heard: &Heard, node: usize, output: usize, worst: usize
     if local.is_some_and(|t| t.center.get(worst) == real.center.get(worst)) {
         return false;
     }
-    let m = measure(got, real, &levels[output].worst, &levels[output].usual, true);
+    let m = measure(got, real, &levels[output].worst, levels[output].usual(), true);
     m.within() && m.doubtful == 0
 }
 

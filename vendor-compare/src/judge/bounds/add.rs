@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use ulpian_spec::ops::add::Add;
 use ulpian_spec::{Enclosure, OpKind};
 
@@ -19,23 +18,19 @@ pub(super) const ROW: Row = Row {
 pub(super) fn levels(args: &Add<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> Vec<Levels> {
     let y = &truth[0];
     let a = Arithmetic::of(y.value.dtype());
-    let pair = Pair::new(args.input, args.other, y.value.shape());
+    let pair = Pair::new(&a, args.input, args.other, y.value.shape());
     let alpha = args.alpha.as_f64();
     let alpha_error = a.conversion(alpha);
-    let (worst, scale) = (0..y.len())
-        .into_par_iter()
-        .map(|i| {
-            let [x, b] = pair.at(&a, i);
-            let scale = x.value.abs() + (alpha * b.value).abs();
-            if a.out.is_none() {
-                return (0.0, scale);
-            }
-            let product = if alpha.abs() == 1.0 { 0.0 } else { a.u * (alpha * b.value).abs() + a.eta };
-            let converted = x.converted + b.converted * alpha.abs() + alpha_error * b.value.abs();
-            let carried = x.error + alpha.abs() * b.error;
-            let before = (product + converted) * (1.0 + 4.0 * a.u_out) + carried;
-            (a.stored(y.center[i], before + a.u * (y.center[i].abs() + before)), scale)
-        })
-        .unzip();
+    let [worst, scale] = pair.each(y.len(), |i, x, b| {
+        let scale = x.value.abs() + (alpha * b.value).abs();
+        if a.out.is_none() {
+            return [0.0, scale];
+        }
+        let product = if alpha.abs() == 1.0 { 0.0 } else { a.u * (alpha * b.value).abs() + a.eta };
+        let converted = x.converted + b.converted * alpha.abs() + alpha_error * b.value.abs();
+        let carried = x.error + alpha.abs() * b.error;
+        let before = (product + converted) * (1.0 + 4.0 * a.u_out) + carried;
+        [a.stored(y.center[i], before + a.u * (y.center[i].abs() + before)), scale]
+    });
     vec![Levels::plain(worst, scale)]
 }

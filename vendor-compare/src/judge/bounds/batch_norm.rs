@@ -10,8 +10,9 @@ use rayon::prelude::*;
 use ulpian_spec::ops::batch_norm::BatchNorm;
 use ulpian_spec::{Enclosure, OpKind};
 
-use super::layer_norm::{Group, collect};
+use super::layer_norm::{Affine, Group, Normalised};
 use super::operand::Axis;
+use super::parts::{by_element, by_run, put};
 use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
@@ -27,56 +28,63 @@ pub(super) fn levels(args: &BatchNorm<&Operand<'_>>, truth: &[Arc<Enclosure>]) -
     let x = args.input;
     let axis = Axis::of(x.shape, 1);
     let (channels, inner) = (axis.size, axis.inner);
-    let pick = |t: Option<&Operand<'_>>, c: usize, default: f64| {
-        t.map_or((default, 0.0), |t| (t.values[c], t.error_at(c)))
-    };
+    let (input, error) = (&x.values[..], x.error.as_deref());
+    let (weight, bias) = (Affine::of(args.weight, 1.0), Affine::of(args.bias, 0.0));
+    let (running_mean, running_var) = (Affine::of(args.running_mean, 0.0), Affine::of(args.running_var, 1.0));
 
     if !args.training {
-        let of_channel: Vec<_> = (0..channels)
-            .map(|c| {
-                let (mu, var) = (pick(args.running_mean, c, 0.0), pick(args.running_var, c, 1.0));
-                let (g, b) = (pick(args.weight, c, 1.0), pick(args.bias, c, 0.0));
-                let spread = var.0 + args.eps;
-                (mu, var, g, b, spread, 1.0 / spread.sqrt())
-            })
-            .collect();
-        return vec![collect(y.len(), 1.0, |i| {
-            let (mu, var, g, b, spread, r) = of_channel[i / inner % channels];
-            let (value, centred) = (y.center[i], (y.center[i] - b.0).abs());
-            if !r.is_finite() || !value.is_finite() {
-                let worst = if value.is_finite() { f64::INFINITY } else { 0.0 };
-                return (worst, worst, f64::INFINITY);
-            }
+        let [worst, scale] = by_run(y.len(), inner, |plane, at, mut part| {
+            let c = plane % channels;
+            let (mu, var, g, b) = (running_mean.at(c), running_var.at(c), weight.at(c), bias.at(c));
+            let spread = var.0 + args.eps;
+            let r = 1.0 / spread.sqrt();
             let size = g.0.abs() * r;
-            let carried = size * (x.error_at(i) + mu.1)
-                + centred * 0.5 * var.1 / spread
-                + b.1
-                + g.1 * centred / g.0.abs().max(f64::MIN_POSITIVE);
-            let worst = 6.0 * a.u * centred + a.u * (b.0.abs() + value.abs()) + carried + 4.0 * a.eta;
-            let scale = size * (x.values[i].abs() + mu.0.abs()) + b.0.abs();
-            let stored = a.stored(value, worst);
-            (stored, stored, scale)
-        })];
+            for k in 0..part[0].len() {
+                let (value, dx) = (y.center[at + k], error.map_or(0.0, |e| e[at + k]));
+                if !r.is_finite() || !value.is_finite() {
+                    let worst = if value.is_finite() { f64::INFINITY } else { 0.0 };
+                    put(&mut part, k, [worst, f64::INFINITY]);
+                    continue;
+                }
+                let centred = (value - b.0).abs();
+                let carried = size * (dx + mu.1)
+                    + centred * 0.5 * var.1 / spread
+                    + b.1
+                    + g.1 * centred / g.0.abs().max(f64::MIN_POSITIVE);
+                let worst = 6.0 * a.u * centred + a.u * (b.0.abs() + value.abs()) + carried + 4.0 * a.eta;
+                let scale = size * (input[at + k].abs() + mu.0.abs()) + b.0.abs();
+                put(&mut part, k, [a.stored(value, worst), scale]);
+            }
+        });
+        return vec![Levels::plain(worst, scale)];
     }
 
-    let count = axis.outer * inner;
     let groups: Vec<Group> = (0..channels)
         .into_par_iter()
         .map(|c| {
-            let at = |i: usize| (i / inner * channels + c) * inner + i % inner;
-            Group::of(count, |i| x.values[at(i)], |i| x.error_at(at(i)))
+            let planes = (0..axis.outer).map(|o| (o * channels + c) * inner..(o * channels + c + 1) * inner);
+            let errors = error.map(|e| planes.clone().map(move |p| &e[p]));
+            Group::of(planes.map(|p| &input[p]), errors)
         })
         .collect();
-    let mut all = vec![collect(y.len(), count as f64, |i| {
-        let c = i / inner % channels;
-        let (g, b) = (pick(args.weight, c, 1.0), pick(args.bias, c, 0.0));
-        groups[c].element(&a, args.eps, (x.values[i], x.error_at(i)), g, b, y.center[i])
-    })];
+    let normalised: Vec<Normalised> = groups.iter().map(|g| g.normalised(&a, args.eps)).collect();
+    let [worst, usual, scale] = by_run(y.len(), inner, |plane, at, mut part| {
+        let c = plane % channels;
+        let (g, b) = (weight.at(c), bias.at(c));
+        for k in 0..part[0].len() {
+            let i = at + k;
+            let x = (input[i], error.map_or(0.0, |e| e[i]));
+            put(&mut part, k, normalised[c].element(x, g, b, y.center[i]));
+        }
+    });
+    let terms = ((axis.outer * inner) as f64).max(1.0);
+    let mut all = vec![Levels { worst, usual: Some(usual), scale, terms }];
     for (k, running) in truth.iter().enumerate().skip(1) {
         let stored = Arithmetic::of(running.value.dtype());
-        all.push(collect(running.len(), count as f64, |c| {
+        let old = Affine::of(if k == 1 { args.running_mean } else { args.running_var }, 0.0);
+        let [worst, scale] = by_element(running.len(), |c| {
             let group = &groups[c];
-            let old = pick(if k == 1 { args.running_mean } else { args.running_var }, c, 0.0);
+            let old = old.at(c);
             let m = args.momentum.abs();
             let (new, own) = if k == 1 {
                 (group.mean_magnitude, stored.gamma(group.n + 1.0) * group.mean_magnitude + group.mean_error)
@@ -91,8 +99,9 @@ pub(super) fn levels(args: &BatchNorm<&Operand<'_>>, truth: &[Arc<Enclosure>]) -
             let kept = (1.0 - args.momentum).abs();
             let worst =
                 m * own + 4.0 * stored.u * (m * new + kept * old.0.abs()) + kept * old.1 + 2.0 * stored.eta;
-            (stored.stored(y, worst), stored.stored(y, worst), m * new + kept * old.0.abs())
-        }));
+            [stored.stored(y, worst), m * new + kept * old.0.abs()]
+        });
+        all.push(Levels { worst, usual: None, scale, terms });
     }
     all
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use ulpian_spec::ops::div::Div;
 use ulpian_spec::{Enclosure, OpKind};
 
@@ -21,33 +20,28 @@ pub(super) const ROW: Row = Row {
 pub(super) fn levels(args: &Div<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> Vec<Levels> {
     let y = &truth[0];
     let a = Arithmetic::of(y.value.dtype());
-    let pair = Pair::new(args.input, args.other, y.value.shape());
-    let worst = (0..y.len())
-        .into_par_iter()
-        .map(|i| {
-            if a.out.is_none() {
-                return 0.0;
-            }
-            let [x, b] = pair.at(&a, i);
-            let (dx, db) = (x.converted + x.error, b.converted + b.error);
-            let q = x.value / b.value;
-            let before = if dx + db == 0.0 {
-                0.0
-            } else {
-                (dx + q.abs() * db) / (b.value.abs() - db).max(f64::MIN_POSITIVE)
-            };
-            let quotient = before + a.u * (q.abs() + before) + a.eta;
-            let stored =
-                if a.narrow { quotient + a.u_out * (q.abs() + quotient) + a.eta_out } else { quotient };
-            let integer = a.u * y.center[i].abs();
-            let error = match args.rounding_mode {
-                None => quotient,
-                Some(_) if stored >= 0.5 => 1.0 + stored + integer,
-                Some(_) if (q - q.round()).abs() <= 2.0 * stored => 1.0 + integer,
-                Some(_) => integer,
-            };
-            a.stored(y.center[i], error)
-        })
-        .collect();
-    vec![Levels::plain(worst, y.center.iter().map(|c| c.abs()).collect())]
+    let pair = Pair::new(&a, args.input, args.other, y.value.shape());
+    let [worst, scale] = pair.each(y.len(), |i, x, b| {
+        if a.out.is_none() {
+            return [0.0, y.center[i].abs()];
+        }
+        let (dx, db) = (x.converted + x.error, b.converted + b.error);
+        let q = x.value / b.value;
+        let before = if dx + db == 0.0 {
+            0.0
+        } else {
+            (dx + q.abs() * db) / (b.value.abs() - db).max(f64::MIN_POSITIVE)
+        };
+        let quotient = before + a.u * (q.abs() + before) + a.eta;
+        let stored = if a.narrow { quotient + a.u_out * (q.abs() + quotient) + a.eta_out } else { quotient };
+        let integer = a.u * y.center[i].abs();
+        let error = match args.rounding_mode {
+            None => quotient,
+            Some(_) if stored >= 0.5 => 1.0 + stored + integer,
+            Some(_) if (q - q.round()).abs() <= 2.0 * stored => 1.0 + integer,
+            Some(_) => integer,
+        };
+        [a.stored(y.center[i], error), y.center[i].abs()]
+    });
+    vec![Levels::plain(worst, scale)]
 }

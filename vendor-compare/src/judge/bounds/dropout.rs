@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use ulpian_spec::ops::dropout::Dropout;
 use ulpian_spec::{Enclosure, OpKind};
 
+use super::parts::by_element;
 use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
@@ -20,18 +20,13 @@ pub(super) fn levels(args: &Dropout<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> 
     let a = Arithmetic::of(y.value.dtype());
     let factor = if args.training && args.p > 0.0 && args.p < 1.0 { 1.0 / (1.0 - args.p) } else { 1.0 };
     let lossy = factor != 1.0;
-    let worst = (0..y.len())
-        .into_par_iter()
-        .map(|i| {
-            let kept = args.mask.is_none_or(|m| m.values[i] != 0.0);
-            let carried = if kept { args.input.error_at(i) * factor } else { 0.0 };
-            let own = if lossy {
-                2.0 * a.u_out * (1.0 + a.u_out) * y.center[i].abs() + 2.0 * a.eta_out
-            } else {
-                0.0
-            };
-            if y.center[i].is_finite() && kept { (own + carried) * (1.0 + 1e-12) } else { 0.0 }
-        })
-        .collect();
-    vec![Levels::plain(worst, y.center.iter().map(|c| c.abs()).collect())]
+    let [worst, scale] = by_element(y.len(), |i| {
+        let kept = args.mask.is_none_or(|m| m.values[i] != 0.0);
+        let carried = if kept { args.input.error_at(i) * factor } else { 0.0 };
+        let own =
+            if lossy { 2.0 * a.u_out * (1.0 + a.u_out) * y.center[i].abs() + 2.0 * a.eta_out } else { 0.0 };
+        let worst = if y.center[i].is_finite() && kept { (own + carried) * (1.0 + 1e-12) } else { 0.0 };
+        [worst, y.center[i].abs()]
+    });
+    vec![Levels::plain(worst, scale)]
 }

@@ -9,12 +9,14 @@
 //!
 //! `usual` leaves the conditioning out: 8 u |g| (1 + |x_i - m| r). An error between the two asks for an explanation.
 
+use std::iter::once;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use ulpian_spec::ops::layer_norm::LayerNorm;
 use ulpian_spec::{Enclosure, OpKind};
 
+use super::parts::{by_run, put};
 use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
@@ -23,9 +25,6 @@ pub(super) const ROW: Row = Row {
     reason: "two passes or Welford; the squares of x - m are not excused for overflowing, since scaling avoids it",
     blas: false,
 };
-
-/// Elements a task of [`collect`] handles.
-const CHUNK: usize = 1 << 13;
 
 /// What the values of one normalised group say.
 #[derive(Debug, Clone, Copy)]
@@ -36,26 +35,38 @@ pub(super) struct Group {
     pub mean_magnitude: f64,
     /// Biased variance.
     pub variance: f64,
-    /// Mean and greatest error of the values.
+    /// Mean error of the values.
     pub mean_error: f64,
 }
 
 impl Group {
-    /// Two passes in float64, scaled so that no square overflows. The figures enter bounds only: a relative error of
-    /// n kappa 2^-53 in them is beneath the bounds' own terms, which hold the same factor times u.
-    pub(super) fn of(count: usize, at: impl Fn(usize) -> f64, error: impl Fn(usize) -> f64) -> Group {
-        let n = count as f64;
-        let greatest = (0..count).map(|i| at(i).abs()).fold(0.0, f64::max);
+    /// Of the values and their errors in parts. Two passes in float64, scaled so that no square overflows. The figures enter
+    /// bounds only: a relative error of n kappa 2^-53 in them is beneath the bounds' own terms, which hold the same factor times u.
+    pub(super) fn of<'p>(
+        values: impl Iterator<Item = &'p [f64]> + Clone,
+        errors: Option<impl Iterator<Item = &'p [f64]>>,
+    ) -> Group {
+        let n = values.clone().map(<[f64]>::len).sum::<usize>() as f64;
+        let greatest = values.clone().flatten().map(|x| x.abs()).fold(0.0, f64::max);
         let unit = if greatest > 0.0 && greatest.is_finite() { greatest } else { 1.0 };
-        let sum = |f: &dyn Fn(f64) -> f64| (0..count).map(|i| f(at(i) / unit)).sum::<f64>() / n.max(1.0);
-        let mean = sum(&|x| x);
-        let variance = sum(&|x| (x - mean) * (x - mean));
+        let (mut sum, mut magnitudes) = (0.0, 0.0);
+        for x in values.clone().flatten() {
+            let x = x / unit;
+            sum += x;
+            magnitudes += x.abs();
+        }
+        let mean = sum / n.max(1.0);
+        let mut squares = 0.0;
+        for x in values.flatten() {
+            let deviation = x / unit - mean;
+            squares += deviation * deviation;
+        }
         Group {
             n,
             mean: mean * unit,
-            mean_magnitude: sum(&f64::abs) * unit,
-            variance: variance * unit * unit,
-            mean_error: (0..count).map(error).sum::<f64>() / n.max(1.0),
+            mean_magnitude: magnitudes / n.max(1.0) * unit,
+            variance: squares / n.max(1.0) * unit * unit,
+            mean_error: errors.map_or(0.0, |e| e.flatten().sum::<f64>()) / n.max(1.0),
         }
     }
 
@@ -65,33 +76,55 @@ impl Group {
         if deviation > 0.0 { 1.0f64.hypot(self.mean / deviation) } else { f64::INFINITY }
     }
 
+    /// What all elements of the group share.
+    pub(super) fn normalised(&self, a: &Arithmetic, eps: f64) -> Normalised {
+        Normalised {
+            a: *a,
+            r: 1.0 / (self.variance + eps).sqrt(),
+            mean: self.mean.abs(),
+            mean_magnitude: self.mean_magnitude,
+            mean_loss: a.gamma(self.n + 1.0) * self.mean_magnitude,
+            mean_error: self.mean_error,
+            root_n: self.n.sqrt(),
+            spread_loss: (self.n + 3.0) * self.kappa(eps) / 2.0 + 6.0,
+        }
+    }
+}
+
+/// The part of the bound that all elements of a group share.
+pub(super) struct Normalised {
+    a: Arithmetic,
+    r: f64,
+    mean: f64,
+    mean_magnitude: f64,
+    /// gamma_{n+1} mean |x|.
+    mean_loss: f64,
+    mean_error: f64,
+    root_n: f64,
+    /// (n + 3) kappa / 2 + 6.
+    spread_loss: f64,
+}
+
+impl Normalised {
     /// worst, usual and scale of an element with value `x` (error `dx`), weight `g` and bias `b`, whose result is `y`.
-    pub(super) fn element(
-        &self,
-        a: &Arithmetic,
-        eps: f64,
-        x: (f64, f64),
-        g: (f64, f64),
-        b: (f64, f64),
-        y: f64,
-    ) -> (f64, f64, f64) {
-        let r = 1.0 / (self.variance + eps).sqrt();
+    #[inline]
+    pub(super) fn element(&self, x: (f64, f64), g: (f64, f64), b: (f64, f64), y: f64) -> [f64; 3] {
+        let (a, r) = (&self.a, self.r);
         if !r.is_finite() || !y.is_finite() {
             let worst = if y.is_finite() { f64::INFINITY } else { 0.0 };
-            return (worst, worst, f64::INFINITY);
+            return [worst, worst, f64::INFINITY];
         }
         let centred = (y - b.0).abs();
         let g_size = g.0.abs();
         let unit = centred / g_size.max(f64::MIN_POSITIVE);
         let spread = g_size * r * (x.0.abs() + self.mean_magnitude);
         // d y_i = g r (dx_i - mean dx) - (y_i - b) mean(z dx) r, z the normalised values.
-        let carried = g_size * r * (x.1 + self.mean_error * (1.0 + self.n.sqrt() * unit)) + unit * g.1 + b.1;
-        let mean_part =
-            g_size * r * (a.gamma(self.n + 1.0) * self.mean_magnitude + a.u * (x.0.abs() + self.mean.abs()));
+        let carried = g_size * r * (x.1 + self.mean_error * (1.0 + self.root_n * unit)) + unit * g.1 + b.1;
+        let mean_part = g_size * r * (self.mean_loss + a.u * (x.0.abs() + self.mean));
         let rest = a.u * y.abs() + carried + 2.0 * a.eta;
-        let worst = mean_part + centred * ((self.n + 3.0) * self.kappa(eps) / 2.0 + 6.0) * a.u + rest;
+        let worst = mean_part + centred * self.spread_loss * a.u + rest;
         let usual = (8.0 * a.u * (g_size + centred) + 2.0 * a.u * b.0.abs() + rest).min(worst);
-        (a.stored(y, worst), a.stored(y, usual), spread + b.0.abs())
+        [a.stored(y, worst), a.stored(y, usual), spread + b.0.abs()]
     }
 }
 
@@ -99,33 +132,44 @@ pub(super) fn levels(args: &LayerNorm<&Operand<'_>>, truth: &[Arc<Enclosure>]) -
     let y = &truth[0];
     let a = Arithmetic::of(y.value.dtype());
     let size = args.normalized_shape.iter().map(|&s| s.max(0) as usize).product::<usize>();
-    let x = args.input;
-    let rows: Vec<Group> = (0..y.len().checked_div(size).unwrap_or(0))
+    let (input, error) = (&args.input.values[..], args.input.error.as_deref());
+    let rows: Vec<Normalised> = (0..y.len().checked_div(size).unwrap_or(0))
         .into_par_iter()
-        .map(|row| Group::of(size, |i| x.values[row * size + i], |i| x.error_at(row * size + i)))
+        .map(|row| {
+            let own = row * size..(row + 1) * size;
+            let errors = error.map(|e| once(&e[own.clone()]));
+            Group::of(once(&input[own]), errors).normalised(&a, args.eps)
+        })
         .collect();
-    let pick = |t: Option<&Operand<'_>>, i: usize, default: f64| {
-        t.map_or((default, 0.0), |t| (t.values[i], t.error_at(i)))
-    };
-    vec![collect(y.len(), size as f64, |i| {
-        let (g, b) = (pick(args.weight, i % size, 1.0), pick(args.bias, i % size, 0.0));
-        rows[i / size].element(&a, args.eps, (x.values[i], x.error_at(i)), g, b, y.center[i])
-    })]
+    let (weight, bias) = (Affine::of(args.weight, 1.0), Affine::of(args.bias, 0.0));
+    let [worst, usual, scale] = by_run(y.len(), size, |row, at, mut part| {
+        for k in 0..part[0].len() {
+            let (i, j) = (at + k, at + k - row * size);
+            let x = (input[i], error.map_or(0.0, |e| e[i]));
+            put(&mut part, k, rows[row].element(x, weight.at(j), bias.at(j), y.center[i]));
+        }
+    });
+    vec![Levels { worst, usual: Some(usual), scale, terms: (size as f64).max(1.0) }]
 }
 
-/// Levels from (worst, usual, scale) by element.
-pub(super) fn collect(len: usize, terms: f64, figures: impl Fn(usize) -> (f64, f64, f64) + Sync) -> Levels {
-    let mut all =
-        Levels { worst: vec![0.0; len], usual: vec![0.0; len], scale: vec![0.0; len], terms: terms.max(1.0) };
-    all.worst
-        .par_chunks_mut(CHUNK)
-        .zip(all.usual.par_chunks_mut(CHUNK))
-        .zip(all.scale.par_chunks_mut(CHUNK))
-        .enumerate()
-        .for_each(|(chunk, ((worst, usual), scale))| {
-            for (k, ((worst, usual), scale)) in worst.iter_mut().zip(usual).zip(scale).enumerate() {
-                (*worst, *usual, *scale) = figures(chunk * CHUNK + k);
-            }
-        });
-    all
+/// A parameter that may be left out.
+pub(super) struct Affine<'a> {
+    operand: Option<(&'a [f64], Option<&'a [f64]>)>,
+    default: f64,
+}
+
+impl<'a> Affine<'a> {
+    /// `operand`, in its absence exactly `default` everywhere.
+    pub(super) fn of(operand: Option<&'a Operand<'_>>, default: f64) -> Affine<'a> {
+        Affine { operand: operand.map(|t| (&t.values[..], t.error.as_deref())), default }
+    }
+
+    /// The value of element `i` and the bound on its error.
+    #[inline]
+    pub(super) fn at(&self, i: usize) -> (f64, f64) {
+        match self.operand {
+            Some((values, errors)) => (values[i], errors.map_or(0.0, |e| e[i])),
+            None => (self.default, 0.0),
+        }
+    }
 }

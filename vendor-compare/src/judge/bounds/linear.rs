@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ulpian_spec::ops::linear::Linear;
 use ulpian_spec::{Enclosure, OpKind};
 
-use super::products::{Matrix, accumulate, figures, magnitudes};
+use super::products::{Factors, Kind, Precision, accumulate, figures, matrix, suits_single};
 use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
@@ -26,18 +26,13 @@ pub(super) fn levels(args: &Linear<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> V
         .checked_div(k)
         .unwrap_or_else(|| if args.weight.shape.len() == 2 { args.weight.shape[0] } else { 1 });
     let m = y.len().checked_div(n).unwrap_or(0);
-    let inexact = args.input.error.is_some()
-        || args.weight.error.is_some()
-        || args.bias.is_some_and(|b| b.error.is_some());
-    let mut scale = vec![0.0; y.len()];
-    let mut carried = inexact.then(|| vec![0.0; y.len()]);
-    let (x, w) = (magnitudes(&args.input.values), magnitudes(&args.weight.values));
-    accumulate(
-        Matrix { magnitude: &x, error: args.input.error.as_deref(), rows: m, columns: k, transposed: false },
-        Matrix { magnitude: &w, error: args.weight.error.as_deref(), rows: k, columns: n, transposed: true },
-        &mut scale,
-        carried.as_deref_mut(),
-    );
+    let (mut scale, mut carried) = match suits_single(y.value.dtype(), args.input, args.weight, k) {
+        Some(exact) => sums::<f32>(args, [m, k, n], exact),
+        None => sums::<f64>(args, [m, k, n], false),
+    };
+    if args.bias.is_some_and(|b| b.error.is_some()) {
+        carried.get_or_insert_with(|| vec![0.0; y.len()]);
+    }
     if let Some(bias) = args.bias {
         for i in 0..y.len() {
             let at = if bias.len() == 1 { 0 } else { i % n };
@@ -57,4 +52,23 @@ pub(super) fn levels(args: &Linear<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> V
         }
     }
     vec![figures(y, scale, carried, k as f64, args.bias.is_some())]
+}
+
+/// |A| |B| and what the operands' errors add.
+fn sums<T: Precision>(
+    args: &Linear<&Operand<'_>>,
+    [m, k, n]: [usize; 3],
+    exact: bool,
+) -> (Vec<f64>, Option<Vec<f64>>) {
+    let (mut scale, mut carried) = (vec![0.0; m * n], None);
+    if m * k * n == 0 {
+        return (scale, carried);
+    }
+    let factors = Factors::<T>::new(args.input, args.weight, exact);
+    for (kind, left, erring) in factors.sums() {
+        let to =
+            if kind == Kind::Carried { carried.get_or_insert_with(|| vec![0.0; m * n]) } else { &mut scale };
+        accumulate(matrix(left, m, k), matrix(factors.right.storage(erring), n, k).reversed_axes(), to, kind);
+    }
+    (scale, carried)
 }

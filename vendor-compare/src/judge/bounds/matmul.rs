@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use ulpian_spec::ops::matmul::Matmul;
 use ulpian_spec::{Enclosure, OpKind};
 
 use super::operand::Broadcast;
-use super::products::{Matrix, accumulate, figures, magnitudes};
+use super::products::{Factors, Kind, Precision, accumulate, figures, matrix, suits_single};
 use super::{Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
@@ -34,30 +35,43 @@ pub(super) fn levels(args: &Matmul<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> V
     let batch_shape = &y.value.shape()[..batch_rank.min(y.value.shape().len())];
     let (from_left, from_right) =
         (Broadcast::new(left_batch, batch_shape), Broadcast::new(right_batch, batch_shape));
-    let mut scale = vec![0.0; y.len()];
-    let mut carried = (args.input.error.is_some() || args.other.error.is_some()).then(|| vec![0.0; y.len()]);
-    let (x, w) = (magnitudes(&args.input.values), magnitudes(&args.other.values));
-    for batch in 0..batches {
-        let (l, r) = (from_left.at(batch) * m * k, from_right.at(batch) * k * n);
-        let to = batch * matrix..(batch + 1) * matrix;
-        accumulate(
-            Matrix {
-                magnitude: &x[l..l + m * k],
-                error: args.input.error.as_deref().map(|e| &e[l..l + m * k]),
-                rows: m,
-                columns: k,
-                transposed: false,
-            },
-            Matrix {
-                magnitude: &w[r..r + k * n],
-                error: args.other.error.as_deref().map(|e| &e[r..r + k * n]),
-                rows: k,
-                columns: n,
-                transposed: false,
-            },
-            &mut scale[to.clone()],
-            carried.as_deref_mut().map(|c| &mut c[to]),
-        );
-    }
+    let sizes =
+        Sizes { m, k, n, batches: (0..batches).map(|b| (from_left.at(b), from_right.at(b))).collect() };
+    let (scale, carried) = match suits_single(y.value.dtype(), args.input, args.other, k) {
+        Some(exact) => sums::<f32>(args, &sizes, exact),
+        None => sums::<f64>(args, &sizes, false),
+    };
     vec![figures(y, scale, carried, k as f64, false)]
+}
+
+struct Sizes {
+    m: usize,
+    k: usize,
+    n: usize,
+    /// Which matrices of the operands make each of the result's.
+    batches: Vec<(usize, usize)>,
+}
+
+/// |A| |B| and what the operands' errors add.
+fn sums<T: Precision>(
+    args: &Matmul<&Operand<'_>>,
+    sizes: &Sizes,
+    exact: bool,
+) -> (Vec<f64>, Option<Vec<f64>>) {
+    let &Sizes { m, k, n, ref batches } = sizes;
+    let factors = Factors::<T>::new(args.input, args.other, exact);
+    let (mut scale, mut carried) = (vec![0.0; batches.len() * m * n], None);
+    for (kind, left, erring) in factors.sums() {
+        let to = if kind == Kind::Carried {
+            carried.get_or_insert_with(|| vec![0.0; batches.len() * m * n])
+        } else {
+            &mut scale
+        };
+        let right = factors.right.storage(erring);
+        to.par_chunks_mut((m * n).max(1)).zip(batches).for_each(|(to, &(l, r))| {
+            let (left, right) = (&left[l * m * k..(l + 1) * m * k], &right[r * k * n..(r + 1) * k * n]);
+            accumulate(matrix(left, m, k), matrix(right, k, n), to, kind);
+        });
+    }
+    (scale, carried)
 }

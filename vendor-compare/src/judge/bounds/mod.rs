@@ -11,7 +11,9 @@
 //! Three figures per element:
 //! - `worst`: no correct implementation exceeds it. It acquits; it cannot convict where a term of it is conditioning.
 //! - `usual`: what careful implementations stay below on ordinary data. Beyond it an explanation is looked for.
-//! - `scale`: the condition number times |y|: an input perturbed by a relative e moves the result by up to about e * scale.
+//! - `scale`: the condition number times |y|: an input perturbed by a relative e moves the result by up to about e * scale. It
+//!   bounds that from above and may be 1e-3 of itself too large (see `products`); what it is compared with is known to a factor
+//!   of two at best.
 
 mod adaptive_avg_pool2d;
 mod add;
@@ -28,6 +30,7 @@ mod matmul;
 mod max_pool2d;
 mod mul;
 mod operand;
+mod parts;
 mod products;
 mod relu;
 mod softmax;
@@ -43,8 +46,8 @@ use ulpian_spec::{Enclosure, Op, OpKind, for_each_op};
 pub(super) struct Levels {
     /// Worst absolute error of a correct implementation.
     pub worst: Vec<f64>,
-    /// Usual absolute error.
-    pub usual: Vec<f64>,
+    /// Usual absolute error; `None` where it is the worst.
+    usual: Option<Vec<f64>>,
     /// Condition number times |y|.
     pub scale: Vec<f64>,
     /// Number of terms that are summed into one element.
@@ -54,12 +57,22 @@ pub(super) struct Levels {
 impl Levels {
     /// The same error allowed as worst and as usual.
     fn plain(worst: Vec<f64>, scale: Vec<f64>) -> Levels {
-        Levels { usual: worst.clone(), worst, scale, terms: 1.0 }
+        Levels { worst, usual: None, scale, terms: 1.0 }
     }
 
-    /// Nothing may be lost.
-    fn exact(y: &Enclosure) -> Levels {
-        Levels::plain(vec![0.0; y.len()], y.center.iter().map(|c| c.abs()).collect())
+    /// Nothing may be lost of the values themselves, and `worst` of what they came from.
+    fn exact(y: &Enclosure, worst: Option<Vec<f64>>) -> Levels {
+        let [scale] = parts::by_element(y.len(), |i| [y.center[i].abs()]);
+        let none = || vec![0.0; y.len()];
+        match worst {
+            Some(worst) => Levels { worst, usual: Some(none()), scale, terms: 1.0 },
+            None => Levels::plain(none(), scale),
+        }
+    }
+
+    /// Usual absolute error, by element.
+    pub(super) fn usual(&self) -> &[f64] {
+        self.usual.as_deref().unwrap_or(&self.worst)
     }
 }
 

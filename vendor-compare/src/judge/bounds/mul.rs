@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use ulpian_spec::ops::mul::Mul;
 use ulpian_spec::{Enclosure, OpKind};
 
@@ -19,18 +18,15 @@ pub(super) const ROW: Row = Row {
 pub(super) fn levels(args: &Mul<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> Vec<Levels> {
     let y = &truth[0];
     let a = Arithmetic::of(y.value.dtype());
-    let pair = Pair::new(args.input, args.other, y.value.shape());
-    let worst = (0..y.len())
-        .into_par_iter()
-        .map(|i| {
-            if a.out.is_none() {
-                return 0.0;
-            }
-            let [x, b] = pair.at(&a, i);
-            let (dx, db) = (x.converted + x.error, b.converted + b.error);
-            let before = x.value.abs() * db + b.value.abs() * dx + dx * db;
-            a.stored(y.center[i], before + a.u * (y.center[i].abs() + before) + a.eta)
-        })
-        .collect();
-    vec![Levels::plain(worst, y.center.iter().map(|c| c.abs()).collect())]
+    let pair = Pair::new(&a, args.input, args.other, y.value.shape());
+    let [worst, scale] = pair.each(y.len(), |i, x, b| {
+        if a.out.is_none() {
+            return [0.0, y.center[i].abs()];
+        }
+        let (dx, db) = (x.converted + x.error, b.converted + b.error);
+        let before = x.value.abs() * db + b.value.abs() * dx + dx * db;
+        let worst = before + a.u * (y.center[i].abs() + before) + a.eta;
+        [a.stored(y.center[i], worst), y.center[i].abs()]
+    });
+    vec![Levels::plain(worst, scale)]
 }

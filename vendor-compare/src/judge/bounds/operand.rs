@@ -6,6 +6,7 @@ use ulpian_spec::ops::TensorOrScalar;
 use ulpian_spec::{DType, HostTensor};
 
 use super::Arithmetic;
+use super::parts::{by_run, put};
 
 /// A tensor operand of a call whose bound is asked for.
 #[derive(Debug, Clone)]
@@ -35,11 +36,6 @@ impl<'a> Operand<'a> {
         self.error.as_ref().map_or(0.0, |e| e[index])
     }
 
-    /// Error of converting element `index` to the result's dtype; none where that is the operand's own.
-    pub(super) fn conversion_at(&self, a: &Arithmetic, index: usize) -> f64 {
-        if self.dtype.float_format() == a.out { 0.0 } else { a.conversion(self.values[index]) }
-    }
-
     /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.values.len()
@@ -48,53 +44,76 @@ impl<'a> Operand<'a> {
 
 /// Positions in an operand that is broadcast to a result's shape.
 pub(crate) struct Broadcast {
-    /// Per result dimension: its size and the operand's step.
+    /// Result dimensions, innermost first, each with its size and the operand's step; dimensions that a single step goes
+    /// through are one.
     steps: Vec<(usize, usize)>,
-    same: bool,
-    single: bool,
+}
+
+/// Consecutive elements of the result and the operand's positions for them.
+pub(super) struct Run {
+    /// The operand's position for the first.
+    pub at: usize,
+    /// From one to the next.
+    pub step: usize,
+    /// How many.
+    pub len: usize,
 }
 
 impl Broadcast {
     /// From an operand's shape to a result's that it broadcasts to.
     pub(crate) fn new(from: &[usize], to: &[usize]) -> Broadcast {
-        let mut steps = vec![(1, 0); to.len()];
-        let mut step = 1;
-        for (k, &size) in from.iter().enumerate().rev() {
-            let dim = k + to.len() - from.len();
-            steps[dim] = (to[dim], if size == 1 { 0 } else { step });
-            step *= size;
+        let mut steps: Vec<(usize, usize)> = Vec::with_capacity(to.len());
+        let mut stride = 1;
+        for (k, &size) in to.iter().rev().enumerate() {
+            let own = from.len().checked_sub(k + 1).map_or(1, |dim| from[dim]);
+            let step = if own == 1 { 0 } else { stride };
+            stride *= own;
+            match steps.last_mut() {
+                _ if size == 1 => {}
+                Some(inner) if inner.0 * inner.1 == step => inner.0 *= size,
+                _ => steps.push((size, step)),
+            }
         }
-        for (dim, s) in steps.iter_mut().enumerate() {
-            s.0 = to[dim];
-        }
-        Broadcast { steps, same: from == to, single: from.iter().all(|&s| s == 1) }
+        Broadcast { steps }
     }
 
     /// The operand's position for result position `flat`.
     pub(crate) fn at(&self, flat: usize) -> usize {
-        if self.same {
-            return flat;
+        match self.steps[..] {
+            [] | [(_, 0)] => 0,
+            [(_, 1)] => flat,
+            _ => self.run(flat).at,
         }
-        if self.single {
-            return 0;
-        }
-        let (mut rest, mut position) = (flat, 0);
-        for &(size, step) in self.steps.iter().rev() {
-            position += rest % size.max(1) * step;
+    }
+
+    /// The run that begins at result position `flat`.
+    fn run(&self, flat: usize) -> Run {
+        let Some(&(size, step)) = self.steps.first() else {
+            return Run { at: 0, step: 0, len: usize::MAX };
+        };
+        let (mut rest, mut at) = (flat, 0);
+        for &(size, step) in &self.steps {
+            at += rest % size.max(1) * step;
             rest /= size.max(1);
         }
-        position
+        Run { at, step, len: size.max(1) - flat % size.max(1) }
     }
 }
 
 /// The operands of an elementwise op of two, the second of which may be a number.
-pub(super) struct Pair<'a> {
-    left: &'a Operand<'a>,
-    at_left: Broadcast,
-    right: TensorOrScalar<(&'a Operand<'a>, Broadcast)>,
+pub(super) struct Pair<'a>([Side<'a>; 2]);
+
+/// One of them.
+struct Side<'a> {
+    values: Cow<'a, [f64]>,
+    error: Option<&'a [f64]>,
+    /// The arithmetic whose result dtype it is converted to, where it has another.
+    converts: Option<Arithmetic>,
+    at: Broadcast,
 }
 
 /// An operand's element.
+#[derive(Clone, Copy)]
 pub(super) struct Element {
     /// Its value.
     pub value: f64,
@@ -104,34 +123,68 @@ pub(super) struct Element {
     pub converted: f64,
 }
 
+impl<'a> Side<'a> {
+    fn tensor(a: &Arithmetic, t: &'a Operand<'_>, out: &[usize]) -> Side<'a> {
+        Side {
+            values: Cow::Borrowed(&t.values),
+            error: t.error.as_deref(),
+            converts: (t.dtype.float_format() != a.out).then_some(*a),
+            at: Broadcast::new(t.shape, out),
+        }
+    }
+
+    #[inline(always)]
+    fn element(&self, at: usize) -> Element {
+        let value = self.values[at];
+        Element {
+            value,
+            error: self.error.map_or(0.0, |e| e[at]),
+            converted: self.converts.as_ref().map_or(0.0, |a| a.conversion(value)),
+        }
+    }
+}
+
 impl<'a> Pair<'a> {
-    /// Both, broadcast to a result of shape `out`.
+    /// Both, broadcast to a result of shape `out` in arithmetic `a`.
     pub(super) fn new(
-        left: &'a Operand<'a>,
-        right: TensorOrScalar<&'a Operand<'a>>,
+        a: &Arithmetic,
+        left: &'a Operand<'_>,
+        right: TensorOrScalar<&'a Operand<'_>>,
         out: &[usize],
     ) -> Pair<'a> {
         let right = match right {
-            TensorOrScalar::Tensor(t) => TensorOrScalar::Tensor((t, Broadcast::new(t.shape, out))),
-            TensorOrScalar::Scalar(s) => TensorOrScalar::Scalar(s),
+            TensorOrScalar::Tensor(t) => Side::tensor(a, t, out),
+            TensorOrScalar::Scalar(s) => Side {
+                values: Cow::Owned(vec![s.as_f64()]),
+                error: None,
+                converts: Some(*a),
+                at: Broadcast::new(&[], out),
+            },
         };
-        Pair { left, at_left: Broadcast::new(left.shape, out), right }
+        Pair([Side::tensor(a, left, out), right])
     }
 
-    /// The elements that make result `i` in arithmetic `a`.
-    pub(super) fn at(&self, a: &Arithmetic, i: usize) -> [Element; 2] {
-        let of = |t: &Operand<'_>, at: usize| Element {
-            value: t.values[at],
-            error: t.error_at(at),
-            converted: t.conversion_at(a, at),
-        };
-        let right = match &self.right {
-            TensorOrScalar::Tensor((t, at)) => of(t, at.at(i)),
-            TensorOrScalar::Scalar(s) => {
-                Element { value: s.as_f64(), error: 0.0, converted: a.conversion(s.as_f64()) }
+    /// The figures of `len` results, each from its position and its operands' elements.
+    pub(super) fn each<const N: usize>(
+        &self,
+        len: usize,
+        figures: impl Fn(usize, Element, Element) -> [f64; N] + Sync,
+    ) -> [Vec<f64>; N] {
+        let [left, right] = &self.0;
+        by_run(len, usize::MAX, |_, start, mut part: [&mut [f64]; N]| {
+            let (mut done, all) = (0, part.first().map_or(0, |p| p.len()));
+            while done < all {
+                let (l, r) = (left.at.run(start + done), right.at.run(start + done));
+                let count = l.len.min(r.len).min(all - done);
+                let (l_first, r_first) = (left.element(l.at), right.element(r.at));
+                for k in 0..count {
+                    let x = if l.step == 0 { l_first } else { left.element(l.at + k * l.step) };
+                    let y = if r.step == 0 { r_first } else { right.element(r.at + k * r.step) };
+                    put(&mut part, done + k, figures(start + done + k, x, y));
+                }
+                done += count;
             }
-        };
-        [of(self.left, self.at_left.at(i)), right]
+        })
     }
 }
 
@@ -173,5 +226,25 @@ mod tests {
         );
         assert_eq!(Broadcast::new(&[], &[5]).at(3), 0);
         assert_eq!(Broadcast::new(&[2, 2], &[2, 2]).at(3), 3);
+    }
+
+    #[test]
+    fn positions_are_those_of_the_indices() {
+        let to = [2, 1, 3, 4, 5];
+        for from in [&[5][..], &[4, 1], &[3, 4, 5], &[2, 1, 1, 4, 5], &[2, 1, 3, 1, 1], &[1, 1, 1], &to] {
+            let broadcast = Broadcast::new(from, &to);
+            for flat in 0..120 {
+                let index = ulpian_spec::tensor::unravel(flat, &to);
+                let position = from
+                    .iter()
+                    .zip(&index[to.len() - from.len()..])
+                    .fold(0, |at, (&size, &i)| at * size + if size == 1 { 0 } else { i });
+                assert_eq!(broadcast.at(flat), position, "{from:?} at {flat}");
+                let run = broadcast.run(flat);
+                for k in 0..run.len.min(120 - flat) {
+                    assert_eq!(run.at + k * run.step, broadcast.at(flat + k), "{from:?} at {flat} + {k}");
+                }
+            }
+        }
     }
 }

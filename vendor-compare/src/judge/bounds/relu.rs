@@ -15,9 +15,5 @@ pub(super) const ROW: Row = Row {
 };
 
 pub(super) fn levels(args: &Relu<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> Vec<Levels> {
-    let mut levels = Levels::exact(&truth[0]);
-    if let Some(error) = &args.input.error {
-        levels.worst = error.to_vec();
-    }
-    vec![levels]
+    vec![Levels::exact(&truth[0], args.input.error.as_deref().map(<[f64]>::to_vec))]
 }

@@ -7,6 +7,7 @@ use ulpian_spec::ops::softmax::Softmax;
 use ulpian_spec::{Enclosure, OpKind};
 
 use super::operand::Axis;
+use super::parts::{by_run, put};
 use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
@@ -23,17 +24,22 @@ pub(super) fn levels(args: &Softmax<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> 
     let y = &truth[0];
     let a = Arithmetic::of(y.value.dtype());
     let axis = Axis::of(args.input.shape, args.dim);
+    let (input, error) = (&args.input.values[..], args.input.error.as_deref());
+    let converts = args.input.dtype.float_format() != a.out;
+    // What operand `k` may be off.
+    let off = |k: usize| error.map_or(0.0, |e| e[k]) + if converts { a.conversion(input[k]) } else { 0.0 };
     let lanes: Vec<(f64, f64, f64)> = (0..axis.outer * axis.inner)
         .into_par_iter()
         .map(|lane| {
-            let at = |j: usize| (lane / axis.inner * axis.size + j) * axis.inner + lane % axis.inner;
-            let m = (0..axis.size).map(|j| args.input.values[at(j)]).fold(f64::NEG_INFINITY, f64::max);
+            let start = lane / axis.inner * axis.size * axis.inner + lane % axis.inner;
+            let positions = || (0..axis.size).map(|j| start + j * axis.inner);
+            let m = positions().map(|k| input[k]).fold(f64::NEG_INFINITY, f64::max);
             let (mut shift, mut carried) = (0.0, 0.0);
-            for j in 0..axis.size {
-                let (k, p) = (at(j), y.center[at(j)]);
+            for k in positions() {
+                let p = y.center[k];
                 if p.is_finite() && p > 0.0 {
-                    shift += p * (args.input.values[k] - m).abs();
-                    carried += p * (args.input.error_at(k) + args.input.conversion_at(&a, k));
+                    shift += p * (input[k] - m).abs();
+                    carried += p * off(k);
                 }
             }
             (m, shift, carried)
@@ -41,33 +47,28 @@ pub(super) fn levels(args: &Softmax<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> 
         .collect();
     let n = axis.size as f64;
     let e = 4.0 * a.u;
-    let figures: Vec<(f64, f64, f64)> = (0..y.len())
-        .into_par_iter()
-        .map(|i| {
-            let (m, shift, carried) =
-                lanes[i / (axis.size.max(1) * axis.inner) * axis.inner + i % axis.inner];
+    let (stored, stored_underflow) = if a.narrow { (2.0 * a.u_out, 2.0 * a.eta_out) } else { (0.0, 0.0) };
+    let underflow = stored_underflow + 2.0 * a.eta;
+    let (gamma, sqrt) = (a.gamma(n - 1.0), 4.0 * a.u * n.sqrt());
+    let [worst, usual, scale] = by_run(y.len(), axis.size * axis.inner, |outer, at, mut part| {
+        for k in 0..part[0].len() {
+            let i = at + k;
+            let lane = if axis.inner == 1 { outer } else { outer * axis.inner + i % axis.inner };
+            let (m, shift, carried) = lanes[lane];
             let p = y.center[i].abs();
             if !p.is_finite() || p == 0.0 {
-                return (a.stored(y.center[i], 2.0 * a.eta), a.stored(y.center[i], 2.0 * a.eta), 0.0);
+                let least = a.stored(y.center[i], 2.0 * a.eta);
+                put(&mut part, k, [least, least, 0.0]);
+                continue;
             }
-            let x = args.input.values[i];
-            let (stored, underflow) = if a.narrow { (2.0 * a.u_out, 2.0 * a.eta_out) } else { (0.0, 0.0) };
-            let own = a.u * ((x - m).abs() + shift) + 2.0 * e + 2.0 * a.u + stored;
-            let underflow = underflow + 2.0 * a.eta;
-            let carried = carried + args.input.error_at(i) + args.input.conversion_at(&a, i);
-            let worst = p * (own + a.gamma(n - 1.0) + carried) + underflow;
-            let usual = p * (own + 4.0 * a.u * n.sqrt() + carried) + underflow;
-            (
-                a.stored(y.center[i], worst),
-                a.stored(y.center[i], usual.min(worst)),
-                p * (1.0 + (x - m).abs() + shift),
-            )
-        })
-        .collect();
-    vec![Levels {
-        worst: figures.iter().map(|f| f.0).collect(),
-        usual: figures.iter().map(|f| f.1).collect(),
-        scale: figures.iter().map(|f| f.2).collect(),
-        terms: n,
-    }]
+            let distance = (input[i] - m).abs();
+            let own = a.u * (distance + shift) + 2.0 * e + 2.0 * a.u + stored;
+            let carried = carried + off(i);
+            let worst = p * (own + gamma + carried) + underflow;
+            let usual = p * (own + sqrt + carried) + underflow;
+            let figures = [a.stored(y.center[i], worst), a.stored(y.center[i], usual.min(worst))];
+            put(&mut part, k, [figures[0], figures[1], p * (1.0 + distance + shift)]);
+        }
+    });
+    vec![Levels { worst, usual: Some(usual), scale, terms: n }]
 }
