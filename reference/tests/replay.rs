@@ -6,13 +6,14 @@ use half::{bf16, f16};
 use ulpian_reference::replay::{contractions, hypotheses, hypothesis};
 use ulpian_spec::ops::add::Add;
 use ulpian_spec::ops::batch_norm::BatchNorm;
+use ulpian_spec::ops::conv2d::Conv2d;
 use ulpian_spec::ops::div::Div;
 use ulpian_spec::ops::gelu::Gelu;
 use ulpian_spec::ops::layer_norm::LayerNorm;
 use ulpian_spec::ops::linear::Linear;
 use ulpian_spec::ops::matmul::Matmul;
 use ulpian_spec::ops::mul::Mul;
-use ulpian_spec::ops::{GeluApproximate, Scalar, TensorOrScalar};
+use ulpian_spec::ops::{GeluApproximate, Padding, Scalar, TensorOrScalar};
 use ulpian_spec::{HostTensor, Op, Storage};
 
 #[track_caller]
@@ -188,4 +189,78 @@ fn names_are_unique_and_kebab_case() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
+}
+
+/// Numbers in [-1, 1) with 24 significant bits.
+fn numbers(n: usize, salt: u32) -> Vec<f32> {
+    let hash = |i: usize| (i as u32).wrapping_mul(2_654_435_761).wrapping_add(salt).wrapping_mul(0x85EB_CA6B);
+    (0..n).map(|i| ((hash(i) ^ hash(i) >> 13) >> 7) as f32 / (1 << 24) as f32 - 1.0).collect()
+}
+
+#[test]
+fn fma_chains_are_those_of_the_definition() {
+    let chain = |start: f32, terms: &mut dyn Iterator<Item = (f32, f32)>| {
+        terms.fold(start, |s, (a, b)| a.mul_add(b, s))
+    };
+    let (m, k, n) = (3, 37, 19);
+    let (x, w, bias) = (numbers(m * k, 1), numbers(n * k, 2), numbers(n, 3));
+    let tensors = [
+        HostTensor::f32(&[m, k], &x),
+        HostTensor::f32(&[n, k], &w),
+        HostTensor::f32(&[n], &bias),
+        HostTensor::f32(&[2, 1, m, k], &[&x[..], &numbers(m * k, 4)].concat()),
+        HostTensor::f32(&[k, n], &w),
+    ];
+    let linear = Op::Linear(Linear { input: &tensors[0], weight: &tensors[1], bias: Some(&tensors[2]) });
+    let dot =
+        |start: f32, i: usize, j: usize| chain(start, &mut (0..k).map(|l| (x[i * k + l], w[j * k + l])));
+    let all = |f: &dyn Fn(usize, usize) -> f32| -> Vec<f32> {
+        (0..m).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| f(i, j)).collect()
+    };
+    let last = HostTensor::f32(&[m, n], &all(&|i, j| dot(0.0, i, j) + bias[j]));
+    let first = HostTensor::f32(&[m, n], &all(&|i, j| dot(bias[j], i, j)));
+    explained("sequential-fma", &linear, &last);
+    explained("sequential-fma-bias-first", &linear, &first);
+    not_explained("sequential-fma", &linear, &first);
+
+    let batched = Op::Matmul(Matmul { input: &tensors[3], other: &tensors[4] });
+    let left = tensors[3].to_f64_vec();
+    let product = |b: usize, i: usize, j: usize| {
+        chain(0.0, &mut (0..k).map(|l| (left[(b * m + i) * k + l] as f32, w[l * n + j])))
+    };
+    let y = [all(&|i, j| product(0, i, j)), all(&|i, j| product(1, i, j))].concat();
+    explained("sequential-fma", &batched, &HostTensor::f32(&[2, 1, m, n], &y));
+}
+
+#[test]
+fn convolutions_are_dot_products_over_windows() {
+    // Two groups of two channels and three filters; stride (2, 1), padding (1, 2), dilation (1, 2).
+    let (x, w, bias) = (numbers(2 * 4 * 5 * 6, 5), numbers(6 * 2 * 3 * 2, 6), numbers(6, 7));
+    let (input, weight) = (HostTensor::f32(&[2, 4, 5, 6], &x), HostTensor::f32(&[6, 2, 3, 2], &w));
+    let bias_tensor = HostTensor::f32(&[6], &bias);
+    let op = Op::Conv2d(Conv2d {
+        input: &input,
+        weight: &weight,
+        bias: Some(&bias_tensor),
+        stride: [2, 1],
+        padding: Padding::Explicit([1, 2]),
+        dilation: [1, 2],
+        groups: 2,
+    });
+    let mut y = Vec::new();
+    for (image, filter) in (0..2).flat_map(|image| (0..6).map(move |filter| (image, filter))) {
+        for (r, c) in (0..3).flat_map(|r| (0..8).map(move |c| (r, c))) {
+            let mut sum = 0.0f32;
+            for term in 0..12 {
+                let (channel, i, j) = (term / 6, term / 2 % 3, term % 2);
+                let (row, column) = ((2 * r + i) as i64 - 1, (c + 2 * j) as i64 - 2);
+                let inside = (0..5).contains(&row) && (0..6).contains(&column);
+                let plane = image * 4 + filter / 3 * 2 + channel;
+                let value = if inside { x[(plane * 5 + row as usize) * 6 + column as usize] } else { 0.0 };
+                sum = value.mul_add(w[filter * 12 + term], sum);
+            }
+            y.push(sum + bias[filter]);
+        }
+    }
+    explained("sequential-fma", &op, &HostTensor::f32(&[2, 6, 3, 8], &y));
 }

@@ -15,20 +15,24 @@
 //! but for products below 2^-126.
 //! Sources: NVIDIA's A100 whitepaper (TF32); Higham, Accuracy and Stability of Numerical Algorithms, 4.2 (orders of sums).
 
+// A function given by its name is not inlined into a dispatched loop, which then calls `fmaf` for every term.
+#![allow(clippy::redundant_closure, clippy::needless_range_loop)]
+
 use half::{bf16, f16};
 use ulpian_spec::{DType, HostTensor, Op};
 
-use super::dots::{Arithmetic, Dots};
+use super::dots::{Arithmetic, Dots, each};
+use crate::simd::vectorize;
 
 /// Declares `run` and `sample` functions for an arithmetic of the dot-product ops.
 macro_rules! arithmetic {
-    ($($(#[$meta:meta])* $name:ident: $operand:expr, $sum:expr, $dtypes:expr;)*) => {$(
+    ($($(#[$meta:meta])* $name:ident: $operand:expr, $sums:expr, $dtypes:expr;)*) => {$(
         $(#[$meta])*
         pub(super) mod $name {
             use super::*;
 
             fn by(bias_first: bool) -> Arithmetic {
-                Arithmetic { operand: $operand, sum: $sum, bias_first }
+                Arithmetic { operand: $operand, sums: $sums, bias_first }
             }
 
             pub(in crate::replay) fn run(op: &Op<&HostTensor>) -> Option<Vec<HostTensor>> {
@@ -59,20 +63,20 @@ const ANY: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 const F32: [DType; 1] = [DType::F32];
 
 arithmetic! {
-    sequential_fma: same, |s, a, b| a.iter().zip(b).fold(s, |s, (&a, &b)| a.mul_add(b, s)), ANY;
-    multiply_then_add: same, |s, a, b| a.iter().zip(b).fold(s, |s, (&a, &b)| s + a * b), F32;
-    pairwise_sum: same, |s, a, b| s + pairwise(a, b), ANY;
-    lanes_8_fma: same, |s, a, b| s + lanes::<8>(a, b), ANY;
-    lanes_16_fma: same, |s, a, b| s + lanes::<16>(a, b), ANY;
-    float64_accumulator: same, float64, ANY;
-    tf32_rna: |x| tf32(x, Tf32::TiesAway), sequential, F32;
-    tf32_rne: |x| tf32(x, Tf32::TiesToEven), sequential, F32;
-    tf32_rz: |x| tf32(x, Tf32::Truncate), sequential, F32;
-    tf32_exact_rna: |x| tf32(x, Tf32::TiesAway), float64, F32;
-    tf32_exact_rne: |x| tf32(x, Tf32::TiesToEven), float64, F32;
-    tf32_exact_rz: |x| tf32(x, Tf32::Truncate), float64, F32;
-    accumulator_f16: same, |s, a, b| round_each(s, a, b, |x| f16::from_f32(x).to_f32()), [DType::F16];
-    accumulator_bf16: same, |s, a, b| round_each(s, a, b, |x| bf16::from_f32(x).to_f32()), [DType::BF16];
+    sequential_fma: same, fma_chains, ANY;
+    multiply_then_add: same, |s, a, b| each(s, a, b, sequential), F32;
+    pairwise_sum: same, |s, a, b| each(s, a, b, |s, a, b| s + pairwise(a, b)), ANY;
+    lanes_8_fma: same, |s, a, b| vectorize(#[inline(always)] || each(s, a, b, #[inline(always)] |s, a, b| lanes::<8>(s, a, b))), ANY;
+    lanes_16_fma: same, |s, a, b| vectorize(#[inline(always)] || each(s, a, b, #[inline(always)] |s, a, b| lanes::<16>(s, a, b))), ANY;
+    float64_accumulator: same, |s, a, b| each(s, a, b, float64), ANY;
+    tf32_rna: |x| tf32(x, Tf32::TiesAway), |s, a, b| each(s, a, b, sequential), F32;
+    tf32_rne: |x| tf32(x, Tf32::TiesToEven), |s, a, b| each(s, a, b, sequential), F32;
+    tf32_rz: |x| tf32(x, Tf32::Truncate), |s, a, b| each(s, a, b, sequential), F32;
+    tf32_exact_rna: |x| tf32(x, Tf32::TiesAway), |s, a, b| each(s, a, b, float64), F32;
+    tf32_exact_rne: |x| tf32(x, Tf32::TiesToEven), |s, a, b| each(s, a, b, float64), F32;
+    tf32_exact_rz: |x| tf32(x, Tf32::Truncate), |s, a, b| each(s, a, b, float64), F32;
+    accumulator_f16: same, |s, a, b| each(s, a, b, |s, a, b| round_each(s, a, b, |x| f16::from_f32(x).to_f32())), [DType::F16];
+    accumulator_bf16: same, |s, a, b| each(s, a, b, |s, a, b| round_each(s, a, b, |x| bf16::from_f32(x).to_f32())), [DType::BF16];
 }
 
 /// An accumulator of the inputs' 16-bit dtype.
@@ -88,7 +92,7 @@ pub(super) mod accumulator_16bit {
     }
 }
 
-fn dots(op: &Op<&HostTensor>, dtypes: &[DType]) -> Option<Dots> {
+fn dots<'a>(op: &Op<&'a HostTensor>, dtypes: &[DType]) -> Option<Dots<'a>> {
     let dtype = match op {
         Op::Matmul(args) => args.input.dtype(),
         Op::Linear(args) => args.input.dtype(),
@@ -108,6 +112,37 @@ fn has_bias(op: &Op<&HostTensor>) -> bool {
 
 fn same(x: f32) -> f32 {
     x
+}
+
+/// fma(a_k, b_k, s) in ascending k, of eight rows at a time: each chain is as long as its terms' latencies, and eight run abreast.
+fn fma_chains(s: &mut [f32], a: &[f32], rows: &[f32]) {
+    const ABREAST: usize = 8;
+    vectorize(
+        #[inline(always)]
+        || {
+            let size = a.len().max(1);
+            let whole = s.len() / ABREAST * ABREAST;
+            let (abreast, rest) = s.split_at_mut(whole);
+            for (s, rows) in abreast.chunks_exact_mut(ABREAST).zip(rows.chunks_exact(ABREAST * size)) {
+                let (mut sums, mut own) = ([0.0f32; ABREAST], [a; ABREAST]);
+                sums.copy_from_slice(s);
+                for (own, row) in own.iter_mut().zip(rows.chunks_exact(size)) {
+                    *own = &row[..a.len()];
+                }
+                for k in 0..a.len() {
+                    for lane in 0..ABREAST {
+                        sums[lane] = a[k].mul_add(own[lane][k], sums[lane]);
+                    }
+                }
+                s.copy_from_slice(&sums);
+            }
+            for (s, b) in rest.iter_mut().zip(rows[whole * size..].chunks_exact(size)) {
+                for (&a, &b) in a.iter().zip(b) {
+                    *s = a.mul_add(b, *s);
+                }
+            }
+        },
+    );
 }
 
 fn sequential(s: f32, a: &[f32], b: &[f32]) -> f32 {
@@ -130,12 +165,19 @@ fn pairwise(a: &[f32], b: &[f32]) -> f32 {
     }
 }
 
-fn lanes<const L: usize>(a: &[f32], b: &[f32]) -> f32 {
+/// The sum over L lanes, added to `s`.
+#[inline(always)]
+fn lanes<const L: usize>(s: f32, a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0f32; L];
-    for (a, b) in a.chunks(L).zip(b.chunks(L)) {
-        for (s, (&a, &b)) in sums.iter_mut().zip(a.iter().zip(b)) {
-            *s = a.mul_add(b, *s);
+    let (whole_a, whole_b) = (a.chunks_exact(L), b.chunks_exact(L));
+    let rest = whole_a.remainder().iter().zip(whole_b.remainder());
+    for (a, b) in whole_a.zip(whole_b) {
+        for lane in 0..L {
+            sums[lane] = a[lane].mul_add(b[lane], sums[lane]);
         }
+    }
+    for (s, (&a, &b)) in sums.iter_mut().zip(rest) {
+        *s = a.mul_add(b, *s);
     }
     let mut width = L;
     while width > 1 {
@@ -144,7 +186,7 @@ fn lanes<const L: usize>(a: &[f32], b: &[f32]) -> f32 {
             sums[i] += sums[i + width];
         }
     }
-    sums[0]
+    s + sums[0]
 }
 
 /// Each product exact, added to the sum in float32 (exact for 16-bit products but for the last bits), rounded by `to`.

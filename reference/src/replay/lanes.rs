@@ -3,6 +3,8 @@
 //! float16 and bfloat16 operands are exact in float32, which is also what CPUs and GPUs compute them in (PyTorch's
 //! "opmath"). float64 calls are not replayed.
 
+use std::borrow::Cow;
+
 use half::{bf16, f16};
 use ulpian_spec::{DType, HostTensor, Storage};
 
@@ -15,8 +17,13 @@ pub(super) fn mul_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
 
 /// The elements of a float32, float16 or bfloat16 tensor.
 pub(super) fn f32s(t: &HostTensor) -> Option<Vec<f32>> {
+    borrowed_f32s(t).map(Cow::into_owned)
+}
+
+/// The same, not copied where they are float32 already.
+pub(super) fn borrowed_f32s(t: &HostTensor) -> Option<Cow<'_, [f32]>> {
     match t.storage() {
-        Storage::F32(v) => Some(v.clone()),
+        Storage::F32(v) => Some(Cow::Borrowed(v)),
         Storage::F16(v) => Some(v.iter().map(|x| x.to_f32()).collect()),
         Storage::BF16(v) => Some(v.iter().map(|x| x.to_f32()).collect()),
         _ => None,

@@ -18,7 +18,7 @@
 
 use ulpian_spec::{DType, HostTensor, Op};
 
-use super::dots::{Arithmetic, Dots};
+use super::dots::{Arithmetic, Dots, each};
 use crate::round::round_f64;
 
 /// The two parameters of a unit.
@@ -158,13 +158,13 @@ fn ties_away(x: f32) -> f32 {
     if x.is_finite() { f32::from_bits((x.to_bits() + 0x1000) >> 13 << 13) } else { x }
 }
 
-type SumOfProducts = fn(f32, &[f32], &[f32]) -> f32;
+type SumsOfProducts = fn(&mut [f32], &[f32], &[f32]);
 
 /// The arithmetic of a unit on operands of `dtype`: float32 operands are rounded to TF32, ties away.
-fn arithmetic(dtype: DType, half: SumOfProducts, tf32: Option<SumOfProducts>) -> Option<Arithmetic> {
+fn arithmetic(dtype: DType, half: SumsOfProducts, tf32: Option<SumsOfProducts>) -> Option<Arithmetic> {
     match dtype {
-        DType::F16 | DType::BF16 => Some(Arithmetic { operand: |x| x, sum: half, bias_first: false }),
-        DType::F32 => Some(Arithmetic { operand: ties_away, sum: tf32?, bias_first: false }),
+        DType::F16 | DType::BF16 => Some(Arithmetic { operand: |x| x, sums: half, bias_first: false }),
+        DType::F32 => Some(Arithmetic { operand: ties_away, sums: tf32?, bias_first: false }),
         _ => None,
     }
 }
@@ -178,7 +178,7 @@ macro_rules! units {
                 if dtype == DType::BF16 && !$bf16 {
                     return None;
                 }
-                arithmetic(dtype, |c, a, b| TensorCore::$half.dot(c, a, b), $tf32)
+                arithmetic(dtype, |s, a, b| each(s, a, b, |c, a, b| TensorCore::$half.dot(c, a, b)), $tf32)
             }
 
             pub(in crate::replay) fn run(op: &Op<&HostTensor>) -> Option<Vec<HostTensor>> {
@@ -197,6 +197,6 @@ macro_rules! units {
 units! {
     volta, VOLTA, None, false;
     turing, TURING, None, false;
-    ampere, AMPERE, Some(|c, a, b| TensorCore::AMPERE_TF32.dot(c, a, b)), true;
-    hopper, HOPPER, Some(|c, a, b| TensorCore::HOPPER_TF32.dot(c, a, b)), true;
+    ampere, AMPERE, Some(|s, a, b| each(s, a, b, |c, a, b| TensorCore::AMPERE_TF32.dot(c, a, b))), true;
+    hopper, HOPPER, Some(|s, a, b| each(s, a, b, |c, a, b| TensorCore::HOPPER_TF32.dot(c, a, b))), true;
 }
