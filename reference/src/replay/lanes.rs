@@ -10,7 +10,7 @@ use ulpian_spec::{DType, HostTensor, Storage};
 
 /// `a * b + c` with one rounding where `FMA`, with two otherwise: compilers contract the expression where the target has
 /// the instruction (GCC does so by default).
-#[inline]
+#[inline(always)]
 pub(super) fn mul_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }

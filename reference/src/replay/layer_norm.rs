@@ -12,6 +12,7 @@
 use ulpian_spec::{HostTensor, Op};
 
 use super::lanes::{f32s, mul_add, store};
+use crate::simd::vectorize;
 
 /// Welford in `LANES` lanes where no intermediate overflows. Sound.
 pub(super) fn welford<const LANES: usize, const FMA: bool>(op: &Op<&HostTensor>) -> Option<Vec<HostTensor>> {
@@ -76,12 +77,19 @@ fn rows(
     }
     let weight = args.weight.map_or(Some(vec![1.0; size]), f32s)?;
     let bias = args.bias.map_or(Some(vec![0.0; size]), f32s)?;
-    let (mut y, mut overflowed) = (Vec::with_capacity(x.len()), false);
-    for row in x.chunks_exact(size) {
+    let (mut y, mut overflowed) = (vec![0.0; x.len()], false);
+    for (row, to) in x.chunks_exact(size).zip(y.chunks_exact_mut(size)) {
         let (mean, variance) = moments(row);
         overflowed |= !(mean.is_finite() && variance.is_finite()) && row.iter().all(|v| v.is_finite());
         let rstd = 1.0 / (variance + args.eps as f32).sqrt();
-        y.extend(row.iter().zip(weight.iter().zip(&bias)).map(|(&x, (&w, &b))| affine(x, mean, rstd, w, b)));
+        vectorize(
+            #[inline(always)]
+            || {
+                for ((y, &x), (&w, &b)) in to.iter_mut().zip(row).zip(weight.iter().zip(&bias)) {
+                    *y = affine(x, mean, rstd, w, b);
+                }
+            },
+        );
     }
     Some((store(args.input.dtype(), args.input.shape(), y)?, overflowed))
 }
@@ -116,6 +124,21 @@ impl Moments {
     }
 }
 
+/// The means and the sums of squared deviations of the lanes of consecutive vectors.
+#[inline(always)]
+fn welford_lanes<const LANES: usize, const FMA: bool>(x: &[f32]) -> ([f32; LANES], [f32; LANES]) {
+    let (mut means, mut squares) = ([0.0f32; LANES], [0.0f32; LANES]);
+    for (j, vector) in x.chunks_exact(LANES).enumerate() {
+        let share = 1.0 / (j + 1) as f32;
+        for (&value, (mean, squares)) in vector.iter().zip(means.iter_mut().zip(&mut squares)) {
+            let delta = value - *mean;
+            *mean = mul_add::<FMA>(delta, share, *mean);
+            *squares = mul_add::<FMA>(delta, value - *mean, *squares);
+        }
+    }
+    (means, squares)
+}
+
 /// Mean and biased variance of a row.
 fn moments<const LANES: usize, const FMA: bool>(x: &[f32]) -> (f32, f32) {
     const CHUNK: usize = 16;
@@ -126,15 +149,12 @@ fn moments<const LANES: usize, const FMA: bool>(x: &[f32]) -> (f32, f32) {
     for chunk in 0..chunks {
         let count = CHUNK.min(vectors - chunk * CHUNK);
         let start = chunk * CHUNK * LANES;
-        for (lane, slot) in stack[0].iter_mut().enumerate() {
-            let mut part = Moments { count: count as u64, ..Moments::default() };
-            for j in 0..count {
-                let value = x[start + j * LANES + lane];
-                let delta = value - part.mean;
-                part.mean = mul_add::<FMA>(delta, 1.0 / (j + 1) as f32, part.mean);
-                part.squares = mul_add::<FMA>(delta, value - part.mean, part.squares);
-            }
-            slot.merge_vector(part);
+        let (means, squares) = vectorize(
+            #[inline(always)]
+            || welford_lanes::<LANES, FMA>(&x[start..start + count * LANES]),
+        );
+        for (slot, (&mean, &squares)) in stack[0].iter_mut().zip(means.iter().zip(&squares)) {
+            slot.merge_vector(Moments { count: count as u64, mean, squares });
         }
         let mut mask = chunk + 1;
         for level in 1..depth {
