@@ -323,11 +323,8 @@ fn gelu(x: &Real, prec: u32) -> Real {
                 return tiny(true, prec);
             }
             // 1 - erfc(|z|) / 2 rounds to 1 where erfc(|z|) < 2^-bits is below half a unit.
-            let y: Float = if z.is_sign_negative() && bits > f64::from(prec + 8) {
-                v.clone()
-            } else {
-                z.erfc() * v / 2
-            };
+            let y: Float =
+                if z.is_sign_negative() && bits > f64::from(prec + 8) { v.clone() } else { z.erfc() * v / 2 };
             if y.is_zero() { tiny(v.is_sign_negative(), prec) } else { Real::Num(below(y, v)) }
         }
         other => other.clone(),

@@ -74,7 +74,7 @@ impl Real {
                 Zero { negative: *a && *b, free: (*f || *g) && !fixed_plus }
             }
             (Zero { .. }, x) | (x, Zero { .. }) => x.clone(),
-            (Num(a), Num(b)) => snapped(Float::with_val(prec, a + b), a, b, PLUS_ZERO),
+            (Num(a), Num(b)) => snapped(plus(a, b, prec), a, b, PLUS_ZERO),
         }
     }
 
@@ -186,6 +186,24 @@ impl Real {
     }
 }
 
+/// The sum of numbers other than zero. A term that no working precision would show (gelu far below zero is some 2^-100000) still
+/// decides on which side of a tie the sum lies, so it stands there as a number that survives, far below every format's last place.
+fn plus(a: &Float, b: &Float, prec: u32) -> Float {
+    let exponent = |x: &Float| x.get_exp().expect("finite, not zero");
+    let (large, small) = if exponent(a) >= exponent(b) { (a, b) } else { (b, a) };
+    let least = exponent(large) - (prec - SLACK - 64) as i32;
+    if exponent(small) >= least {
+        return Float::with_val(prec, large + small);
+    }
+    let unit = Float::with_val(prec, 1);
+    let kept = if least >= 0 { unit << least.unsigned_abs() } else { unit >> least.unsigned_abs() };
+    if small.is_sign_negative() {
+        Float::with_val(prec, large - kept)
+    } else {
+        Float::with_val(prec, large + kept)
+    }
+}
+
 /// The sum, or an exact zero where nothing is left of the terms but their own errors.
 fn snapped(sum: Float, a: &Float, b: &Float, zero: Real) -> Real {
     let largest = a.get_exp().max(b.get_exp()).expect("finite, not zero");
@@ -212,7 +230,8 @@ pub fn sum(terms: &[Real], prec: u32) -> Real {
                 largest = largest.max(x.get_exp().expect("finite, not zero"));
                 total = Some(match total {
                     None => Float::with_val(prec, x),
-                    Some(t) => t + x,
+                    Some(t) if t.is_zero() => Float::with_val(prec, x),
+                    Some(t) => plus(&t, x, prec),
                 });
             }
         }
