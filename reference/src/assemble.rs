@@ -80,6 +80,26 @@ impl Draft {
         }
     }
 
+    /// Gives every pending element of which the real value is enclosed the rounding of its centre, and returns their positions,
+    /// ascending. Pending are then the others, and all integers.
+    pub(crate) fn leave_open(&mut self) -> Vec<usize> {
+        let Some(format) = self.ty.dtype.float_format() else { return Vec::new() };
+        let (mut open, mut pending) = (Vec::new(), Vec::new());
+        for i in std::mem::take(&mut self.pending) {
+            let low = self.low.get(i).copied().unwrap_or(0.0);
+            let rounded = round_interval(format, self.center[i], low, 0.0);
+            match rounded.filter(|_| self.radius[i].is_finite()) {
+                Some(value) => {
+                    store(&mut self.value, i, Number::Float(value));
+                    open.push(i);
+                }
+                None => pending.push(i),
+            }
+        }
+        self.pending = pending;
+        open
+    }
+
     fn set(&mut self, i: usize, value: Number, [center, low, radius]: [f64; 3]) {
         store(&mut self.value, i, value);
         self.center[i] = center;

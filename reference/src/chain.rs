@@ -16,7 +16,7 @@ use std::sync::Arc;
 use ulpian_spec::{Case, Enclosure, HostTensor, Op, TensorType, ValueRef};
 
 use crate::assemble::is_exact;
-use crate::balls::{self, Balls};
+use crate::balls::{self, Balls, Width};
 use crate::driver::{
     BYTES_PER_OPERAND, bytes_of_result, check_memory, draft_of, is_undetermined, leaves_zero_sign_free,
     single,
@@ -38,7 +38,7 @@ pub(crate) fn evaluate_chain(
     masks: &BTreeMap<usize, Arc<HostTensor>>,
     settings: &Settings,
 ) -> Result<Truth, EvaluateError> {
-    truths(case, masks, settings, true)
+    truths(case, masks, settings, Wanted::Both)
 }
 
 /// See [`crate::evaluate_real`].
@@ -47,15 +47,35 @@ pub(crate) fn evaluate_real(
     masks: &BTreeMap<usize, Arc<HostTensor>>,
     settings: &Settings,
 ) -> Result<BTreeMap<ValueRef, Enclosure>, EvaluateError> {
-    truths(case, masks, settings, false).map(|truth| truth.real)
+    truths(case, masks, settings, Wanted::Real).map(|truth| truth.real)
 }
 
-/// T1, and T2 where `rounded` asks for it.
+/// See [`crate::enclose_real`].
+pub(crate) fn enclose_real(
+    case: &Case,
+    masks: &BTreeMap<usize, Arc<HostTensor>>,
+    settings: &Settings,
+) -> Result<BTreeMap<ValueRef, Enclosure>, EvaluateError> {
+    truths(case, masks, settings, Wanted::Wide).map(|truth| truth.real)
+}
+
+/// What is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// T1 and T2.
+    Both,
+    /// T1.
+    Real,
+    /// Enclosures of T1, of which the rounding may be left open.
+    Wide,
+}
+
+/// The truths that are wanted. Of a wide T1 a node over exact operands has [`driver::single`]'s enclosures, whose radii its balls keep.
 fn truths(
     case: &Case,
     masks: &BTreeMap<usize, Arc<HostTensor>>,
     settings: &Settings,
-    rounded: bool,
+    wanted: Wanted,
 ) -> Result<Truth, EvaluateError> {
     let mut inputs: Vec<Arc<HostTensor>> = case.tensors.iter().map(|t| t.value.clone()).collect();
     let nodes: Vec<(Op<ValueRef>, Vec<TensorType>)> = case
@@ -73,6 +93,8 @@ fn truths(
             (op, node.types.clone())
         })
         .collect();
+    let rounded = wanted == Wanted::Both;
+    let width = if wanted == Wanted::Wide { Width::Wide } else { Width::Narrow };
     let held: u128 = inputs.iter().map(|t| t.len() as u128 * BYTES_PER_OPERAND).sum();
     // Enclosure, T2's value and enclosure while it is made, balls for later nodes.
     let made: u128 = nodes.iter().flat_map(|(_, types)| types).map(|ty| 3 * bytes_of_result(ty)).sum();
@@ -121,7 +143,8 @@ fn truths(
         let free = leaves_zero_sign_free(op, |at| holds_zero(&reals[at]))
             || op.operands().iter().any(|(_, at)| truth.real.get(at).is_some_and(|e| e.zero_sign_is_free));
         let decide = |output: usize, i: usize| evaluator.resolve(position, output, i);
-        let is_final = |per_op: &Vec<Enclosure>| !needed || per_op.iter().all(is_exact);
+        let is_final =
+            |per_op: &Vec<Enclosure>| !needed || wanted == Wanted::Wide || per_op.iter().all(is_exact);
         let mut balls = if exact_operands && per_op.as_ref().is_some_and(is_final) {
             None
         } else {
@@ -139,7 +162,7 @@ fn truths(
                 (_, Some(Some(balls))) => balls,
                 _ => unreachable!("every exact operand was converted"),
             });
-            balls::evaluate(&operands, types)
+            balls::evaluate(&operands, types, width)
         };
         let mut parts = balls.take().unwrap_or_default().into_iter();
         let mut per_op = per_op.map(Vec::into_iter);
@@ -156,7 +179,12 @@ fn truths(
                 }
                 _ => {
                     let part = if needed { part.clone() } else { part.take() };
-                    draft_of(op.kind(), ty, part).finish(free, |i| decide(output, i))?
+                    let mut draft = draft_of(op.kind(), ty, part);
+                    let open = if wanted == Wanted::Wide { draft.leave_open() } else { Vec::new() };
+                    let mut enclosure = draft.finish(free, |i| decide(output, i))?;
+                    enclosure.undecided.extend(open);
+                    enclosure.undecided.sort_unstable();
+                    enclosure
                 }
             };
             if needed {

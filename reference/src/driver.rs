@@ -10,7 +10,7 @@
 use ulpian_spec::{Enclosure, HostTensor, InferError, Op, OpKind, Storage, TensorType};
 
 use crate::assemble::{Draft, exact_enclosure};
-use crate::balls::{self, Balls};
+use crate::balls::{self, Balls, Width};
 use crate::exact::Evaluator;
 use crate::{EvaluateError, Settings, fast};
 
@@ -131,7 +131,7 @@ fn drafts_of_balls(op: &Op<&HostTensor>, types: &[TensorType]) -> Vec<Draft> {
         return types.iter().map(Draft::empty).collect();
     }
     let operands = op.clone().map(|_, t| Balls::exact(t));
-    let mut balls = balls::evaluate(&operands.as_ref(), types).unwrap_or_default().into_iter();
+    let mut balls = balls::evaluate(&operands.as_ref(), types, Width::Narrow).unwrap_or_default().into_iter();
     types.iter().map(|ty| draft_of(op.kind(), ty, balls.next())).collect()
 }
 

@@ -1,7 +1,7 @@
 //! The loop: every case of the plan that the ledger does not hold yet is judged, and its rows are written.
 //!
-//! Four threads share the work, so that a case costs what its slowest part costs and not the sum: one makes the cases, one hears the
-//! parties, the caller's computes truths and verdicts, one writes. The truths of a few cases are computed ahead of their
+//! Five threads share the work, so that a case costs what its slowest part costs and not the sum: one makes the cases, one hears the
+//! parties, one computes truths, the caller's gives verdicts, one writes. The truths of a few cases are computed ahead of their
 //! parties, while Python starts above all. What a case gives depends on no other case, nor on the order.
 
 use std::collections::VecDeque;
@@ -60,13 +60,16 @@ pub fn run(
     let executors = Mutex::new(executors);
     let (to_judge, news) = channel();
     let (to_hear, made) = channel();
+    let (to_know, unknown) = channel();
     let (to_write, rows) = channel();
     let (tickets, granted) = channel();
     grant(&tickets, UNDER_WAY);
     std::thread::scope(|scope| {
-        let (makers, hearers, writers) = (to_judge.clone(), to_judge.clone(), to_judge);
-        scope.spawn(|| make(&left, cases, granted, to_hear, makers));
+        let (makers, hearers, knowers) = (to_judge.clone(), to_judge.clone(), to_judge.clone());
+        let writers = to_judge;
+        scope.spawn(|| make(&left, cases, granted, [to_hear, to_know], makers));
         scope.spawn(|| hear(made, &parties, &executors, hearers));
+        scope.spawn(|| know(unknown, knowers));
         let writing = scope.spawn(|| write(ledger, rows, writers));
         let bench = Bench {
             plan,
@@ -114,6 +117,8 @@ enum News {
     Made(Made),
     /// An executor is about to run on the case of this name.
     Hears(String, ExecutorId),
+    /// The truth of the case of this number; `None` where computing it met a bug of Ulpian's.
+    Known(usize, Option<Result<Hearing, JudgeError>>),
     /// What was said of the case of this number; `None` where hearing it met a bug of Ulpian's.
     Heard(usize, Option<Said>),
     /// A case is in the ledger; these workers are not what they were.
@@ -130,7 +135,7 @@ fn make(
     left: &[usize],
     cases: &Cases<'_>,
     granted: Receiver<()>,
-    to_hear: Sender<(usize, Arc<Case>)>,
+    to_work: [Sender<(usize, Arc<Case>)>; 2],
     to_judge: Sender<News>,
 ) {
     for &number in left {
@@ -152,7 +157,8 @@ fn make(
         }
         let ahead = case.as_ref().ok().map(|case| (number, Arc::clone(case)));
         let told = to_judge.send(News::Made(Made { number, name, pattern, labels, case, weight }));
-        if told.is_err() || ahead.is_some_and(|case| to_hear.send(case).is_err()) {
+        let lost = |case: &(usize, Arc<Case>)| to_work.iter().any(|to| to.send(case.clone()).is_err());
+        if told.is_err() || ahead.as_ref().is_some_and(lost) {
             return;
         }
     }
@@ -189,6 +195,17 @@ fn hear(
     }
 }
 
+/// Computes the truths, case by case.
+fn know(unknown: Receiver<(usize, Arc<Case>)>, to_judge: Sender<News>) {
+    for (number, case) in unknown {
+        // A panic is a bug in Ulpian; it costs this case alone.
+        let truth = catch_unwind(AssertUnwindSafe(|| Hearing::new(&case, &Settings::default()))).ok();
+        if to_judge.send(News::Known(number, truth)).is_err() {
+            return;
+        }
+    }
+}
+
 /// Writes whatever has come since the last time, in one transaction.
 fn write(ledger: &mut Writer, rows: Receiver<ToWrite>, to_judge: Sender<News>) -> Result<(), CampaignError> {
     while let Ok(first) = rows.recv() {
@@ -212,13 +229,13 @@ fn write(ledger: &mut Writer, rows: Receiver<ToWrite>, to_judge: Sender<News>) -
 /// A case under way.
 struct UnderWay {
     made: Made,
-    truth: Option<Result<Hearing, JudgeError>>,
+    truth: Option<Option<Result<Hearing, JudgeError>>>,
     said: Option<Option<Said>>,
 }
 
 impl UnderWay {
-    fn lacks_truth(&self) -> bool {
-        self.truth.is_none() && self.made.case.is_ok()
+    fn is_ready(&self) -> bool {
+        self.truth.is_some() && self.said.is_some()
     }
 }
 
@@ -237,21 +254,23 @@ impl Bench<'_, '_> {
     fn sit(mut self, count: usize, news: Receiver<News>, watch: &mut dyn Watch) -> usize {
         let (mut recorded, mut last) = (0, Instant::now());
         while recorded < count {
-            let next = match self.has_work() {
-                true => news.try_recv().ok(),
-                false => news.recv().ok(),
-            };
-            match next {
+            let ready = self.under_way.front().is_some_and(UnderWay::is_ready);
+            match if ready { news.try_recv().ok() } else { news.recv().ok() } {
                 Some(News::Made(made)) => {
-                    // What is no case has nothing to be heard.
-                    let said = made.case.is_err().then_some(None);
-                    self.under_way.push_back(UnderWay { made, truth: None, said });
+                    // What is no case has nothing to be heard, and no truth.
+                    let none = made.case.is_err();
+                    let (truth, said) = (none.then_some(None), none.then_some(None));
+                    self.under_way.push_back(UnderWay { made, truth, said });
                 }
                 Some(News::Hears(case, executor)) => watch.hears(&case, &executor),
                 Some(News::Heard(number, said)) => {
-                    let of = self.under_way.iter_mut().find(|u| u.made.number == number);
-                    if let Some(under_way) = of {
+                    if let Some(under_way) = self.of(number) {
                         under_way.said = Some(said);
+                    }
+                }
+                Some(News::Known(number, truth)) => {
+                    if let Some(under_way) = self.of(number) {
+                        under_way.truth = Some(truth);
                     }
                 }
                 Some(News::Recorded(rows, others)) => {
@@ -260,8 +279,8 @@ impl Bench<'_, '_> {
                     watch.recorded(&rows);
                 }
                 Some(News::NotWritten) => break,
-                None if self.has_work() => {
-                    if watch.stop() || !self.work(&mut last, watch) {
+                None if ready => {
+                    if watch.stop() || !self.first(&mut last, watch) {
                         break;
                     }
                 }
@@ -274,40 +293,31 @@ impl Bench<'_, '_> {
         recorded
     }
 
-    /// Is there a verdict to give, or a truth to compute?
-    fn has_work(&self) -> bool {
-        self.under_way.front().is_some_and(|u| u.said.is_some())
-            || self.under_way.iter().any(UnderWay::lacks_truth)
+    fn of(&mut self, number: usize) -> Option<&mut UnderWay> {
+        self.under_way.iter_mut().find(|u| u.made.number == number)
     }
 
-    /// Gives the verdict on the oldest case, or computes a truth. Returns whether somebody takes the rows.
-    fn work(&mut self, last: &mut Instant, watch: &mut dyn Watch) -> bool {
-        if let Some(first) = self.under_way.front_mut()
-            && let Some(said) = first.said.take()
-        {
-            let Some(under_way) = self.under_way.pop_front() else { return true };
-            let weight = under_way.made.weight;
-            let (mut rows, facts) = self.judge(under_way, said, watch);
-            // By the clock: cases that are under way together share it.
-            rows.seconds = last.elapsed().as_secs_f64();
-            *last = Instant::now();
-            grant(&self.tickets, weight);
-            return self.to_write.send((rows, facts)).is_ok();
-        }
-        if let Some(next) = self.under_way.iter_mut().find(|u| u.lacks_truth())
-            && let Ok(case) = &next.made.case
-        {
-            next.truth = truth(case);
-            if next.truth.is_none() {
-                next.made.case = Err(("failed", "internal error".to_owned()));
-            }
-        }
-        true
+    /// Gives the verdict on the oldest case. Returns whether somebody takes the rows.
+    fn first(&mut self, last: &mut Instant, watch: &mut dyn Watch) -> bool {
+        let Some(UnderWay { made, truth, said }) = self.under_way.pop_front() else { return true };
+        let weight = made.weight;
+        let (mut rows, facts) = self.judge(made, truth.flatten(), said.flatten(), watch);
+        // By the clock: cases that are under way together share it.
+        rows.seconds = last.elapsed().as_secs_f64();
+        *last = Instant::now();
+        grant(&self.tickets, weight);
+        self.to_write.send((rows, facts)).is_ok()
     }
 
     /// The rows of a case.
-    fn judge(&self, under_way: UnderWay, said: Option<Said>, watch: &mut dyn Watch) -> ToWrite {
-        let UnderWay { made: Made { number, name, pattern, labels, case, .. }, truth: known, .. } = under_way;
+    fn judge(
+        &self,
+        made: Made,
+        known: Option<Result<Hearing, JudgeError>>,
+        said: Option<Said>,
+        watch: &mut dyn Watch,
+    ) -> ToWrite {
+        let Made { number, name, pattern, labels, case, .. } = made;
         let mut row = CaseRow {
             number,
             name,
@@ -338,7 +348,7 @@ impl Bench<'_, '_> {
         let Some(Said { outcomes, differences, mut facts }) = said else {
             return (internal(row), Map::new());
         };
-        let Some(known) = known.or_else(|| truth(&case)) else { return (internal(row), facts) };
+        let Some(known) = known else { return (internal(row), facts) };
         let mut hearing = match known {
             Ok(hearing) => hearing,
             Err(error) => return (without(row, "failed", error.to_string()), facts),
@@ -361,10 +371,4 @@ impl Bench<'_, '_> {
         };
         (rows, facts)
     }
-}
-
-/// The truth of a case; `None` where computing it met a bug of Ulpian's.
-fn truth(case: &Case) -> Option<Result<Hearing, JudgeError>> {
-    // A panic costs this case alone.
-    catch_unwind(AssertUnwindSafe(|| Hearing::new(case, &Settings::default()))).ok()
 }

@@ -8,12 +8,21 @@ use rayon::prelude::*;
 use ulpian_spec::ops::Padding;
 use ulpian_spec::ops::conv2d::Conv2d;
 
+use super::Width;
 use super::dot::{self, Columns, Rows, product};
 use super::linear::add_bias;
 use super::tensor::Balls;
+use super::wide::{self, Norms};
+use crate::fast::conv2d::{Geometry, Patches};
+use crate::fast::gemm::Matrix;
 
-pub(super) fn evaluate(args: &Conv2d<&Balls>, shape: &[usize]) -> Balls {
+pub(super) fn evaluate(args: &Conv2d<&Balls>, shape: &[usize], width: Width) -> Balls {
     let (input, weight) = (args.input, args.weight);
+    if width == Width::Wide
+        && let Some(geometry) = Geometry::new(args, input.shape(), weight.shape(), shape)
+    {
+        return wide(args, &geometry, shape);
+    }
     let [.., channels, height, width] = *input.shape() else {
         unreachable!("inference demands three or four dimensions")
     };
@@ -67,4 +76,40 @@ pub(super) fn evaluate(args: &Conv2d<&Balls>, shape: &[usize]) -> Balls {
         add_bias(&mut out, bias, positions.max(1));
     }
     out
+}
+
+fn wide(args: &Conv2d<&Balls>, g: &Geometry, shape: &[usize]) -> Balls {
+    let (input, weight) = (args.input, args.weight);
+    let (rows, columns, terms) = (g.filters, g.columns(), g.terms());
+    let tasks = g.images * g.groups;
+    let size = rows * columns;
+    let of_filters = |data: &[f64]| wide::squares(data, rows * g.groups, terms, [terms, 1]);
+    let filters =
+        Norms::of_squares(of_filters(weight.highs()), wide::rest(weight).as_deref().map(of_filters), terms);
+    let rest = wide::rest(input);
+    let underflow = wide::underflows(input, weight);
+    let (mut hi, mut radius) = (vec![0.0; size * tasks], vec![0.0; size * tasks]);
+    hi.par_chunks_mut(size.max(1)).zip(radius.par_chunks_mut(size.max(1))).enumerate().for_each(
+        |(task, (hi, radius))| {
+            let first = task % g.groups * rows;
+            let planes = g.planes(input.highs(), task);
+            let patches = Patches::new(g, &planes);
+            let rest = rest.as_deref().map(|rest| Patches::new(g, &g.planes(rest, task)).squares());
+            let right = Norms::of_squares(patches.squares(), rest, terms);
+            let problem = wide::Problem {
+                a: Matrix { data: &weight.highs()[first * terms..], row_stride: terms, col_stride: 1 },
+                b: &patches,
+                left: &filters.rows(first..first + rows),
+                right: &right,
+                rows,
+                columns,
+                terms,
+                bias: args.bias.map_or(wide::Bias::None, |bias| wide::Bias::Rows(bias, first)),
+                underflow,
+                bands: rayon::current_num_threads().div_ceil(tasks.max(1)),
+            };
+            wide::product(&problem, hi, radius);
+        },
+    );
+    Balls::of_parts(shape, hi, radius)
 }

@@ -19,6 +19,7 @@ mod dot;
 mod exp;
 mod normal;
 mod tensor;
+mod wide;
 
 mod adaptive_avg_pool2d;
 mod add;
@@ -44,9 +45,18 @@ use ulpian_spec::{Op, TensorType};
 pub(crate) use ball::Ball;
 pub(crate) use tensor::Balls;
 
+/// How wide the balls of sums of products may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// Some 2^-100 of the terms.
+    Narrow,
+    /// Some 2^-50 of the terms, in a fraction of the time ([`wide`]).
+    Wide,
+}
+
 /// Balls of every result of `op`, whose inferred types are `types`; `None` where balls cannot say: results of an integer dtype,
 /// and dropout in training without a mask (unless p = 1).
-pub(crate) fn evaluate(op: &Op<&Balls>, types: &[TensorType]) -> Option<Vec<Balls>> {
+pub(crate) fn evaluate(op: &Op<&Balls>, types: &[TensorType], width: Width) -> Option<Vec<Balls>> {
     let shape = &types[0].shape;
     if !types[0].dtype.is_float() {
         return match op {
@@ -58,14 +68,14 @@ pub(crate) fn evaluate(op: &Op<&Balls>, types: &[TensorType]) -> Option<Vec<Ball
         Op::AdaptiveAvgPool2d(args) => vec![adaptive_avg_pool2d::evaluate(args, shape)],
         Op::Add(args) => vec![add::evaluate(args, shape)],
         Op::BatchNorm(args) => batch_norm::evaluate(args, types.len()),
-        Op::Conv2d(args) => vec![conv2d::evaluate(args, shape)],
+        Op::Conv2d(args) => vec![conv2d::evaluate(args, shape, width)],
         Op::Div(args) => vec![div::evaluate(args, shape)],
         Op::Dropout(args) => vec![dropout::evaluate(args)?],
         Op::Flatten(args) => vec![flatten::evaluate(args, shape)],
         Op::Gelu(args) => vec![gelu::evaluate(args)],
         Op::LayerNorm(args) => vec![layer_norm::evaluate(args)],
-        Op::Linear(args) => vec![linear::evaluate(args, shape)],
-        Op::Matmul(args) => vec![matmul::evaluate(args, shape)],
+        Op::Linear(args) => vec![linear::evaluate(args, shape, width)],
+        Op::Matmul(args) => vec![matmul::evaluate(args, shape, width)],
         Op::MaxPool2d(args) => max_pool2d::evaluate(args, shape),
         Op::Mul(args) => vec![mul::evaluate(args, shape)],
         Op::Relu(args) => vec![relu::evaluate(args)],

@@ -41,9 +41,18 @@ impl Balls {
 
     /// The elements of an enclosure. NaN and infinities become unknown.
     pub(crate) fn of_enclosure(enclosure: &Enclosure) -> Balls {
+        // An exact zero's sign is the value's.
+        let high = |i: usize| match (enclosure.center[i], enclosure.radius[i]) {
+            (0.0, 0.0) => 0f64.copysign(enclosure.value.get_f64(i)),
+            (center, _) => center,
+        };
+        let high: Vec<f64> = (0..enclosure.len()).map(high).collect();
+        if enclosure.low.is_empty() && high.iter().all(|x| x.is_finite()) {
+            return Balls::of_parts(enclosure.value.shape(), high, enclosure.radius.clone());
+        }
         let mut balls = Balls::zeros(enclosure.value.shape());
-        for i in 0..enclosure.len() {
-            balls.set(i, enclosure.center[i], enclosure.low_at(i), enclosure.radius[i]);
+        for (i, high) in high.into_iter().enumerate() {
+            balls.set(i, high, enclosure.low_at(i), enclosure.radius[i]);
         }
         balls
     }
@@ -97,6 +106,11 @@ impl Balls {
             .for_each(|(n, ((hi, lo), radius))| {
                 Arch::new().dispatch(Fill { fill: &fill, start: n * block, hi, lo, radius });
             });
+    }
+
+    /// Of centres and radii; low parts are zero.
+    pub(super) fn of_parts(shape: &[usize], hi: Vec<f64>, radius: Vec<f64>) -> Balls {
+        Balls { shape: shape.to_vec(), hi, lo: Vec::new(), radius }
     }
 
     /// Zeros, with all parts present, for [`Balls::par_fill`].

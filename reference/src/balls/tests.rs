@@ -18,7 +18,7 @@ use ulpian_spec::ops::softmax::Softmax;
 use ulpian_spec::ops::{GeluApproximate, Padding, RoundingMode, Scalar, TensorOrScalar};
 use ulpian_spec::{DType, HostTensor, Op, TensorType};
 
-use super::{Balls, evaluate};
+use super::{Balls, Width, evaluate};
 use crate::Settings;
 use crate::dd::Dd;
 use crate::exact::{Evaluator, GraphNode, Source};
@@ -47,7 +47,7 @@ fn third_of<T>(input: T) -> Op<T> {
 }
 
 /// Compares all results with the exact evaluator's.
-fn compare(op: &Op<HostTensor>, shapes: &[&[usize]], from: From) -> Seen {
+fn compare(op: &Op<HostTensor>, shapes: &[&[usize]], from: From, width: Width) -> Seen {
     let types: Vec<TensorType> = shapes.iter().map(|&s| TensorType::new(DType::F32, s)).collect();
     let tensors: Vec<&HostTensor> = op.operands().into_iter().map(|(_, t)| t).collect();
     let mut graph = Vec::new();
@@ -57,7 +57,8 @@ fn compare(op: &Op<HostTensor>, shapes: &[&[usize]], from: From) -> Seen {
         let exact = Balls::exact(t);
         let is_mask = op.operands()[k].0 == "mask";
         if from == From::Thirds && !is_mask {
-            balls.extend(evaluate(&third_of(&exact), std::slice::from_ref(&ty)).expect("a float type"));
+            let thirds = evaluate(&third_of(&exact), std::slice::from_ref(&ty), Width::Narrow);
+            balls.extend(thirds.expect("a float type"));
             graph.push(GraphNode { op: third_of(Source::Tensor(t)), types: vec![ty] });
         } else {
             balls.push(exact);
@@ -79,7 +80,7 @@ fn compare(op: &Op<HostTensor>, shapes: &[&[usize]], from: From) -> Seen {
         next += 1;
         &balls[next - 1]
     });
-    let results = evaluate(&over_balls, &types).expect("balls answer ops of float types");
+    let results = evaluate(&over_balls, &types, width).expect("balls answer ops of float types");
     let evaluator = Evaluator::new(graph, &Settings::default());
     let mut seen = Seen::default();
     for (output, result) in results.iter().enumerate() {
@@ -100,7 +101,7 @@ fn compare(op: &Op<HostTensor>, shapes: &[&[usize]], from: From) -> Seen {
             let gap = Dd { hi, lo }.sub(Dd::sum(want.hi, want.lo)).hi.abs();
             assert!(
                 gap <= (radius + want.radius) * (1.0 + 4.0 * f64::EPSILON),
-                "{op:?} from {from:?}, result {output}[{i}]: off by {gap:e}, radius {radius:e}, {hi:e}, {want:?}"
+                "{op:?} from {from:?} {width:?}, result {output}[{i}]: off by {gap:e}, radius {radius:e}, {hi:e}, {want:?}"
             );
             if hi == 0.0 && radius == 0.0 && !want.zero_sign_free {
                 assert_eq!(want.value.to_bits(), hi.to_bits(), "{op:?} from {from:?}, [{i}]: a zero's sign");
@@ -115,12 +116,17 @@ fn compare(op: &Op<HostTensor>, shapes: &[&[usize]], from: From) -> Seen {
 
 /// On plain data nothing is unknown, and no radius exceeds 2^-`bits` of its element.
 fn check(op: &Op<HostTensor>, shapes: &[&[usize]], bits: i32) {
-    for from in [From::Exact, From::Thirds] {
-        let seen = compare(op, shapes, from);
-        assert_eq!(seen.unknown, 0, "{} from {from:?}: {seen:?}", op.kind());
+    for (from, width, bits) in [
+        (From::Exact, Width::Narrow, bits),
+        (From::Thirds, Width::Narrow, bits),
+        (From::Exact, Width::Wide, bits.min(32)),
+        (From::Thirds, Width::Wide, bits.min(32)),
+    ] {
+        let seen = compare(op, shapes, from, width);
+        assert_eq!(seen.unknown, 0, "{} from {from:?} {width:?}: {seen:?}", op.kind());
         assert!(
             seen.relative <= f64::from(-bits).exp2(),
-            "{} from {from:?}: 2^{:.1}",
+            "{} from {from:?} {width:?}: 2^{:.1}",
             op.kind(),
             seen.relative.log2()
         );
@@ -129,8 +135,10 @@ fn check(op: &Op<HostTensor>, shapes: &[&[usize]], bits: i32) {
 
 /// Whatever the data: what is known is right.
 fn check_containment(op: &Op<HostTensor>, shapes: &[&[usize]]) {
-    compare(op, shapes, From::Exact);
-    compare(op, shapes, From::Thirds);
+    for width in [Width::Narrow, Width::Wide] {
+        compare(op, shapes, From::Exact, width);
+        compare(op, shapes, From::Thirds, width);
+    }
 }
 
 const KINDS: [fn(&mut Random, &[usize]) -> HostTensor; 4] =
@@ -288,7 +296,12 @@ fn softmax() {
     check(&op, &[&[8, 30]], 93);
     // A mask of minus infinities leaves nothing unknown.
     let masked = r.tensor(&[8, 9], |r| if r.bits() % 3 == 0 { f32::NEG_INFINITY } else { 4.0 * r.unit() });
-    let seen = compare(&Op::Softmax(Softmax { input: masked, dim: 1, dtype: None }), &[&[8, 9]], From::Exact);
+    let seen = compare(
+        &Op::Softmax(Softmax { input: masked, dim: 1, dtype: None }),
+        &[&[8, 9]],
+        From::Exact,
+        Width::Narrow,
+    );
     assert_eq!(seen.unknown, 0, "{seen:?}");
 }
 

@@ -213,7 +213,8 @@ fn every_op_is_answered_by_every_layer() {
             let fast = fast::try_evaluate(&op, &types, &settings).is_some();
             assert_eq!(fast, without_fast_path(&op).is_none(), "{kind}: fast path");
             let operands = op.clone().map(|_, t| Balls::exact(t));
-            let balls = balls::evaluate(&operands.as_ref(), &types).expect("balls answer float types");
+            let balls = balls::evaluate(&operands.as_ref(), &types, crate::balls::Width::Narrow)
+                .expect("balls answer float types");
             assert_eq!(balls.len(), types.len(), "{kind}: balls");
             let evaluator = Evaluator::single(&op, types.clone(), &settings);
             for output in 0..types.len() {
@@ -306,7 +307,8 @@ fn tensors_without_elements_or_dimensions() {
         let op = op.as_ref();
         let Ok(types) = infer(&op) else { continue };
         let operands = op.clone().map(|_, t| Balls::exact(t));
-        let balls = balls::evaluate(&operands.as_ref(), &types).expect("balls answer float types");
+        let balls = balls::evaluate(&operands.as_ref(), &types, crate::balls::Width::Narrow)
+            .expect("balls answer float types");
         for (result, ty) in balls.iter().zip(&types) {
             assert_eq!((result.shape(), Some(result.len())), (&ty.shape[..], ty.elements()), "{op:?}");
         }

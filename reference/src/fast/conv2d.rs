@@ -24,12 +24,12 @@ use super::product::{Bias, Norms, Operand, Out, Problem, certify, finish_norms, 
 use super::{Candidate, product_f64};
 
 /// Sizes of the call, per group.
-struct Geometry {
-    images: usize,
-    groups: usize,
+pub(crate) struct Geometry {
+    pub(crate) images: usize,
+    pub(crate) groups: usize,
     /// Input channels, output channels of a group.
     channels: usize,
-    filters: usize,
+    pub(crate) filters: usize,
     input: [usize; 2],
     output: [usize; 2],
     kernel: [usize; 2],
@@ -42,8 +42,14 @@ struct Geometry {
 }
 
 impl Geometry {
-    fn new(op: &Conv2d<&HostTensor>, ty: &TensorType) -> Option<Geometry> {
-        let (x, w) = (op.input.shape(), op.weight.shape());
+    /// Of a call whose operands have these shapes; `None` for padding without measure.
+    pub(crate) fn new<T>(
+        op: &Conv2d<&T>,
+        input: &[usize],
+        weight: &[usize],
+        result: &[usize],
+    ) -> Option<Geometry> {
+        let (x, w) = (input, weight);
         let (images, x) = match x.len() {
             3 => (1, x),
             4 => (x[0], &x[1..]),
@@ -58,8 +64,8 @@ impl Geometry {
             Padding::Valid => [0, 0],
             Padding::Same => [0, 1].map(|d| dilation[d] * kernel[d].saturating_sub(1) / 2),
         };
-        let rank = ty.shape.len();
-        let output = [ty.shape[rank - 2], ty.shape[rank - 1]];
+        let rank = result.len();
+        let output = [result[rank - 2], result[rank - 1]];
         let reach = |d: usize| (output[d].max(1) - 1) * stride[d] + (kernel[d].max(1) - 1) * dilation[d] + 1;
         let padded = [0, 1].map(|d| reach(d).max(before[d] + input[d]));
         // Planes that are nearly all padding are left to the evaluation that needs none.
@@ -80,16 +86,16 @@ impl Geometry {
         })
     }
 
-    fn terms(&self) -> usize {
+    pub(crate) fn terms(&self) -> usize {
         self.channels * self.kernel[0] * self.kernel[1]
     }
 
-    fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.output[0] * self.output[1]
     }
 
     /// The planes of an image and group with their padding.
-    fn planes<'a, E: Element + Default>(&self, x: &'a [E], task: usize) -> Cow<'a, [E]> {
+    pub(crate) fn planes<'a, E: Element + Default>(&self, x: &'a [E], task: usize) -> Cow<'a, [E]> {
         let size = self.input[0] * self.input[1];
         let planes = &x[task * self.channels * size..][..self.channels * size];
         if self.padded == self.input {
@@ -109,8 +115,14 @@ impl Geometry {
     }
 }
 
+/// x^2, and of numbers other than zero at least the least normal number, so that a sum of squares is zero for zeros alone.
+#[inline(always)]
+pub(crate) fn square(x: f64) -> f64 {
+    x * x + if x == 0.0 { 0.0 } else { f64::MIN_POSITIVE }
+}
+
 /// The patches of one image and group as the columns of a matrix.
-struct Patches<'a, E> {
+pub(crate) struct Patches<'a, E> {
     geometry: &'a Geometry,
     planes: &'a [E],
     /// Where each term lies from a patch's first element.
@@ -118,7 +130,7 @@ struct Patches<'a, E> {
 }
 
 impl<'a, E: Element> Patches<'a, E> {
-    fn new(geometry: &'a Geometry, planes: &'a [E]) -> Self {
+    pub(crate) fn new(geometry: &'a Geometry, planes: &'a [E]) -> Self {
         let g = geometry;
         let [height, width] = g.padded;
         let mut offsets = Vec::with_capacity(g.terms());
@@ -172,41 +184,43 @@ impl<E: Element> Columns for Patches<'_, E> {
     }
 }
 
-impl Operand for Patches<'_, f32> {
-    fn norms(&self, terms: usize, columns: usize, scaled: bool) -> Norms {
+impl<E: Element> Patches<'_, E> {
+    /// By patch, the fold of `join` over the values that `of` gives for the elements: first over the channels of every place of the
+    /// planes, and then over the kernel's window.
+    fn reduced(&self, start: f64, of: impl Fn(E) -> f64, join: impl Fn(f64, f64) -> f64) -> Vec<f64> {
         let g = self.geometry;
         let [height, width] = g.padded;
         let plane = height * width;
-        let mut squares = vec![0.0f64; plane];
-        let mut bits = vec![f64::INFINITY; if scaled { plane } else { 0 }];
+        let mut places = vec![start; plane];
         for x in self.planes.chunks_exact(plane.max(1)) {
-            for (s, &x) in squares.iter_mut().zip(x) {
-                *s += f64::from(x) * f64::from(x);
-            }
-            for (b, &x) in bits.iter_mut().zip(x) {
-                *b = b.min(least_bit(x));
+            for (to, &x) in places.iter_mut().zip(x) {
+                *to = join(*to, of(x));
             }
         }
         let window = &self.offsets[..(g.kernel[0] * g.kernel[1]).min(self.offsets.len())];
-        let mut sums = vec![0.0f64; columns];
-        let mut least = vec![f64::INFINITY; if scaled { columns } else { 0 }];
+        let mut patches = vec![start; g.columns()];
         for &offset in window {
             for row in 0..g.output[0] {
-                let start = offset + row * g.stride[0] * width;
-                let part = row * g.output[1]..(row + 1) * g.output[1];
-                let from = squares[start..].iter().step_by(g.stride[1]);
-                for (to, &s) in sums[part.clone()].iter_mut().zip(from) {
-                    *to += s;
-                }
-                if scaled {
-                    let from = bits[start..].iter().step_by(g.stride[1]);
-                    for (to, &b) in least[part].iter_mut().zip(from) {
-                        *to = to.min(b);
-                    }
+                let first = offset + row * g.stride[0] * width;
+                let from = places[first..].iter().step_by(g.stride[1]);
+                for (to, &x) in patches[row * g.output[1]..(row + 1) * g.output[1]].iter_mut().zip(from) {
+                    *to = join(*to, x);
                 }
             }
         }
-        finish_norms(sums, least, terms)
+        patches
+    }
+
+    /// By patch, the sum of its elements' squares, in float64 ([`square`]).
+    pub(crate) fn squares(&self) -> Vec<f64> {
+        self.reduced(0.0, |x| square(x.wide()), |sum, x| sum + x)
+    }
+}
+
+impl Operand for Patches<'_, f32> {
+    fn norms(&self, terms: usize, _columns: usize, scaled: bool) -> Norms {
+        let least = if scaled { self.reduced(f64::INFINITY, least_bit, f64::min) } else { Vec::new() };
+        finish_norms(self.squares(), least, terms)
     }
 }
 
@@ -215,7 +229,7 @@ pub(super) fn conv2d(op: &Conv2d<&HostTensor>, ty: &TensorType) -> Option<Candid
     if !same(op.input) || !same(op.weight) || op.bias.is_some_and(|b| !same(b)) {
         return None;
     }
-    let g = Geometry::new(op, ty)?;
+    let g = Geometry::new(op, op.input.shape(), op.weight.shape(), &ty.shape)?;
     if let (Storage::F64(x), Storage::F64(w)) = (op.input.storage(), op.weight.storage()) {
         let bias = match op.bias.map(HostTensor::storage) {
             Some(Storage::F64(b)) => Some(b.as_slice()),

@@ -30,7 +30,7 @@ const MC: usize = 96;
 const NC: usize = 480;
 
 /// The right operand of a product, by columns.
-pub(super) trait Columns: Sync {
+pub(crate) trait Columns: Sync {
     /// Writes rows `k..k + kc` of columns `j..j + width` to `panel`, row by row with stride `nr` >= `width`; columns beyond
     /// `width` are left alone (they hold zeros or earlier numbers, and their sums are dropped).
     fn pack(&self, k: usize, kc: usize, j: usize, width: usize, nr: usize, panel: &mut [f64]);
@@ -39,7 +39,7 @@ pub(super) trait Columns: Sync {
 }
 
 /// An element that float64 holds.
-pub(super) trait Element: Copy + Send + Sync + 'static {
+pub(crate) trait Element: Copy + Send + Sync + 'static {
     /// The same number.
     fn wide(self) -> f64;
 }
@@ -60,7 +60,7 @@ impl Element for f64 {
 
 /// A matrix in memory: element (i, j) at `data[i * row_stride + j * col_stride]`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Matrix<'a, E> {
+pub(crate) struct Matrix<'a, E> {
     /// The elements.
     pub data: &'a [E],
     /// Distance of vertical neighbours.
@@ -96,13 +96,13 @@ impl<E: Element> Columns for Matrix<'_, E> {
 }
 
 /// The most roundings that a term of a sum of `k` goes through: its product's, those within its block, and one per block.
-pub(super) fn roundings(k: usize) -> f64 {
+pub(crate) fn roundings(k: usize) -> f64 {
     (1 + KC.min(k) + k.div_ceil(KC)) as f64
 }
 
 /// c (row-major) = `rows` of `a` times the `n` columns of `b`, over `k` terms. `map(i, x)` stands for every element x of row i of `a`;
 /// it must be `#[inline(always)]`.
-pub(super) fn multiply<E: Element>(
+pub(crate) fn multiply<E: Element>(
     a: Matrix<'_, E>,
     map: impl Fn(usize, f64) -> f64,
     rows: Range<usize>,

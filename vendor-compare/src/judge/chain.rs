@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ulpian_reference::{EvaluateError, Settings, evaluate_real};
-use ulpian_spec::{Case, Enclosure, HostTensor, ValueRef};
+use ulpian_reference::{EvaluateError, Settings, enclose_real, evaluate_real};
+use ulpian_spec::{Case, DType, Enclosure, HostTensor, ValueRef};
 
 use super::bounds::{self, Arithmetic, Levels, Operand};
 
@@ -17,14 +17,69 @@ pub(super) struct Chain {
     pub together: BTreeMap<ValueRef, Arc<Levels>>,
 }
 
+/// The chain of a case for every party without dropout masks of its own.
+pub(super) struct Shared {
+    pub chain: Arc<Chain>,
+    narrow: Option<Arc<Chain>>,
+}
+
+impl Shared {
+    /// As [`Chain::of`].
+    pub(super) fn of(case: &Case, settings: &Settings) -> Result<Shared, EvaluateError> {
+        Ok(Shared { chain: Arc::new(Chain::of(case, &BTreeMap::new(), settings)?), narrow: None })
+    }
+
+    /// As [`Chain::narrow`].
+    pub(super) fn narrow(&mut self, case: &Case, settings: &Settings) -> Result<Arc<Chain>, EvaluateError> {
+        if let Some(narrow) = &self.narrow {
+            return Ok(Arc::clone(narrow));
+        }
+        let narrow = Arc::new(Chain::narrow(case, &BTreeMap::new(), settings)?);
+        self.narrow = Some(Arc::clone(&narrow));
+        Ok(narrow)
+    }
+}
+
 impl Chain {
-    /// Evaluates the case.
+    /// Evaluates the case, with wide enclosures where its results are of 32 or 16 bits.
+    ///
+    /// # Errors
+    /// Those of the reference.
     pub(super) fn of(
         case: &Case,
         masks: &BTreeMap<usize, Arc<HostTensor>>,
         settings: &Settings,
     ) -> Result<Chain, EvaluateError> {
-        let truth = evaluate_real(case, masks, settings)?;
+        // What the case says about its truth is about the rounded one.
+        let says = case.expect.as_ref().is_some_and(|expect| !expect.truth.is_empty());
+        if says || Chain::has_float64(case) {
+            return Chain::narrow(case, masks, settings);
+        }
+        Ok(Chain::with(enclose_real(case, masks, settings)?, case, masks))
+    }
+
+    /// The same with narrow enclosures, for a result of which wide ones leave open whether it is beyond the bound.
+    ///
+    /// # Errors
+    /// As [`Chain::of`].
+    pub(super) fn narrow(
+        case: &Case,
+        masks: &BTreeMap<usize, Arc<HostTensor>>,
+        settings: &Settings,
+    ) -> Result<Chain, EvaluateError> {
+        Ok(Chain::with(evaluate_real(case, masks, settings)?, case, masks))
+    }
+
+    /// Is a result a float64? Then no enclosure is wide.
+    pub(super) fn has_float64(case: &Case) -> bool {
+        case.nodes.iter().any(|node| node.types.iter().any(|ty| ty.dtype == DType::F64))
+    }
+
+    fn with(
+        truth: BTreeMap<ValueRef, Enclosure>,
+        case: &Case,
+        masks: &BTreeMap<usize, Arc<HostTensor>>,
+    ) -> Chain {
         let mut chain = Chain {
             real: truth.into_iter().map(|(at, e)| (at, Arc::new(e))).collect(),
             together: BTreeMap::new(),
@@ -36,7 +91,7 @@ impl Chain {
                 }
             }
         }
-        Ok(chain)
+        chain
     }
 
     /// Are all operands of the node the case's own tensors? Then its T1 is its T3 for everybody.

@@ -1,13 +1,12 @@
 //! The hearing of a case: parties, requests, answers, verdict.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ulpian_reference::{EvaluateError, Settings};
 use ulpian_spec::verdict::CaseVerdict;
 use ulpian_spec::{Case, ExecutorId, HostTensor, Op, Outcome, Run, ValueRef};
 
-use super::chain::Chain;
+use super::chain::Shared;
 use super::finding::Finding;
 use super::interventions;
 use super::local::{self, Heard, LocalTruths, same_inputs};
@@ -68,7 +67,7 @@ struct Answer {
 pub struct Hearing {
     case: Arc<Case>,
     settings: Settings,
-    chain: Arc<Chain>,
+    shared: Shared,
     truths: LocalTruths,
     parties: Vec<Party>,
     matters: Option<Vec<Matter>>,
@@ -81,12 +80,12 @@ impl Hearing {
     /// # Errors
     /// [`JudgeError::Truth`] where the reference cannot evaluate the case.
     pub fn new(case: &Case, settings: &Settings) -> Result<Hearing, JudgeError> {
-        let chain = Chain::of(case, &BTreeMap::new(), settings)
+        let shared = Shared::of(case, settings)
             .map_err(|source| JudgeError::Truth { case: case.name.clone(), source })?;
         Ok(Hearing {
             case: Arc::new(case.clone()),
             settings: settings.clone(),
-            chain: Arc::new(chain),
+            shared,
             truths: LocalTruths::default(),
             parties: Vec::new(),
             matters: None,
@@ -105,7 +104,7 @@ impl Hearing {
             Outcome::Ok(run) => ("ok", None, Some(run)),
         };
         let heard =
-            run.map(|run| local::hear(&self.case, &run, &self.chain, &mut self.truths, &self.settings));
+            run.map(|run| local::hear(&self.case, &run, &mut self.shared, &mut self.truths, &self.settings));
         let heard = heard.transpose().unwrap_or_else(|why| {
             status = "failed";
             reason.get_or_insert_with(|| format!("it cannot be judged: {why}"));
@@ -177,7 +176,7 @@ impl Hearing {
         let findings: Vec<Option<Vec<Finding>>> = (0..self.parties.len()).map(|p| self.findings(p)).collect();
         report::verdict(
             &self.case,
-            &self.chain,
+            &self.shared.chain,
             &self.parties,
             self.matters.as_deref().unwrap_or_default(),
             &findings,

@@ -7,7 +7,7 @@ use ulpian_reference::{EvaluateError, Settings, evaluate};
 use ulpian_spec::{Case, Enclosure, HostTensor, Op, Run, ValueRef};
 
 use super::bounds::{self, Levels, Operand};
-use super::chain::Chain;
+use super::chain::{Chain, Shared};
 use super::dropout;
 use super::metrics::{Measured, measure};
 use super::unspecified::{self, Open};
@@ -119,7 +119,7 @@ pub(super) struct Heard {
 pub(super) fn hear(
     case: &Case,
     run: &Run,
-    shared: &Arc<Chain>,
+    shared: &mut Shared,
     truths: &mut LocalTruths,
     settings: &Settings,
 ) -> Result<Heard, EvaluateError> {
@@ -147,8 +147,11 @@ pub(super) fn hear(
             Some(op)
         })
         .collect();
-    let chain =
-        if masks.is_empty() { Arc::clone(shared) } else { Arc::new(Chain::of(case, &masks, settings)?) };
+    let chain = if masks.is_empty() {
+        Arc::clone(&shared.chain)
+    } else {
+        Arc::new(Chain::of(case, &masks, settings)?)
+    };
 
     let mut nodes = Vec::with_capacity(case.nodes.len());
     for (n, op) in own.into_iter().enumerate() {
@@ -175,12 +178,11 @@ pub(super) fn hear(
             Some(op) => unspecified::open_elements(op, &results),
             None => Vec::new(),
         };
-        let (mut measured, mut settled, mut accumulated) = (vec![], vec![], vec![]);
+        let (mut measured, mut settled) = (vec![], vec![]);
         for (output, got) in results.iter().enumerate() {
             let (Some(got), Some(local)) = (got, &local) else {
                 measured.push(None);
                 settled.push(None);
-                accumulated.push(got.as_ref().and_then(|got| against_chain(&chain, at(output), got, first)));
                 continue;
             };
             let m = local.measure(output, got);
@@ -188,18 +190,43 @@ pub(super) fn hear(
                 Some(got) => local.measure(output, &got),
                 None => m.clone(),
             };
-            accumulated.push(if first {
-                Some(m.clone())
-            } else {
-                against_chain(&chain, at(output), got, first)
-            });
             measured.push(Some(m));
             settled.push(Some(s));
         }
         let oddity = oddities.remove(&n);
-        nodes.push(AtNode { op, results, local, measured, settled, open, accumulated, oddity });
+        nodes.push(AtNode { op, results, local, measured, settled, open, accumulated: Vec::new(), oddity });
     }
-    Ok(Heard { nodes, chain, masks })
+    let mut heard = Heard { nodes, chain, masks };
+    heard.measure_accumulated(case);
+    if heard.leaves_open() && !Chain::has_float64(case) {
+        heard.chain = match heard.masks.is_empty() {
+            true => shared.narrow(case, settings)?,
+            false => Arc::new(Chain::narrow(case, &heard.masks, settings)?),
+        };
+        heard.measure_accumulated(case);
+    }
+    Ok(heard)
+}
+
+impl Heard {
+    /// Measures every result against the chain.
+    fn measure_accumulated(&mut self, case: &Case) {
+        let Heard { nodes, chain, .. } = self;
+        for (n, node) in nodes.iter_mut().enumerate() {
+            let first = Chain::is_first(case, n);
+            let against = |(output, got): (usize, &Option<Arc<HostTensor>>)| match &node.measured[output] {
+                Some(m) if first => Some(m.clone()),
+                _ => against_chain(chain, ValueRef::Node { node: n, output }, got.as_ref()?, first),
+            };
+            node.accumulated = node.results.iter().enumerate().map(against).collect();
+        }
+    }
+
+    /// Does the width of the chain's enclosures leave open whether an element is beyond the bound?
+    fn leaves_open(&self) -> bool {
+        let measured = |node: &AtNode| node.accumulated.iter().flatten().any(|m| m.doubtful > 0);
+        self.nodes.iter().any(measured)
+    }
 }
 
 fn against_chain(chain: &Chain, at: ValueRef, got: &HostTensor, first: bool) -> Option<Measured> {

@@ -343,7 +343,9 @@ fn open(view: &View<'_>) -> Finding {
 }
 
 fn fused(view: &View<'_>) -> Finding {
-    let exact = view.at().accumulated[view.output].as_ref().is_some_and(|m| m.exact);
+    let real = view.heard.chain.real.get(&ValueRef::Node { node: view.node, output: view.output });
+    let exact = view.at().accumulated[view.output].as_ref().is_some_and(|m| m.exact)
+        && real.is_some_and(|real| real.undecided.is_empty());
     let contraction = super::replays::contraction(view.case, view.heard, view.node);
     let (grade, how) = match contraction {
         Some(c) => (Grade::ConfirmedBitwise, format!("its bits are those of {}", c.what)),

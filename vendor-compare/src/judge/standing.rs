@@ -1,13 +1,12 @@
 //! Where an executor stands at a node, before anything is explained.
 
-use ulpian_spec::{DType, OpKind, ValueRef};
+use ulpian_spec::{Case, DType, Enclosure, OpKind, ValueRef};
 
 use super::bounds::{self, Arithmetic};
 use super::chain::Chain;
 use super::local::{AtNode, Heard};
 use super::metrics::{Measured, measure};
 use super::unspecified::Openness;
-use ulpian_spec::Case;
 
 /// From best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,11 +140,18 @@ fn is_fused(case: &Case, heard: &Heard, node: usize, output: usize, worst: usize
         return false;
     };
     let local = heard.nodes[node].local.as_ref().map(|local| &local.truth[output]);
-    if local.is_some_and(|t| t.center.get(worst) == real.center.get(worst)) {
+    if local.is_some_and(|local| overlap(local, real, worst)) {
         return false;
     }
     let m = measure(got, real, &levels[output].worst, levels[output].usual(), true);
     m.within() && m.doubtful == 0
+}
+
+/// May both have the same real value at element `i`?
+fn overlap(a: &Enclosure, b: &Enclosure, i: usize) -> bool {
+    let (Some(&x), Some(&y)) = (a.center.get(i), b.center.get(i)) else { return false };
+    let apart = ((x - y) + (a.low_at(i) - b.low_at(i))).abs();
+    x == y || apart <= (a.radius[i] + b.radius[i]) * (1.0 + 4.0 * f64::EPSILON)
 }
 
 fn is_negligible(case: &Case, heard: &Heard, node: usize, output: usize, m: &Measured, dtype: DType) -> bool {
