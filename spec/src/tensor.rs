@@ -120,16 +120,26 @@ impl Storage {
 
     /// The elements as little-endian bytes.
     pub fn to_le_bytes(&self) -> Vec<u8> {
+        // By chunks of known length, which become vector instructions.
+        macro_rules! bytes {
+            ($v:expr, $t:ty) => {{
+                let mut bytes = vec![0; $v.len() * size_of::<$t>()];
+                for (to, x) in bytes.chunks_exact_mut(size_of::<$t>()).zip($v) {
+                    to.copy_from_slice(&x.to_le_bytes());
+                }
+                bytes
+            }};
+        }
         match self {
             Storage::U8(v) | Storage::Bool(v) => v.clone(),
-            Storage::I8(v) => v.iter().map(|&x| x as u8).collect(),
-            Storage::F64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Storage::F32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Storage::F16(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Storage::BF16(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Storage::I64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Storage::I32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Storage::I16(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Storage::I8(v) => bytes!(v, i8),
+            Storage::F64(v) => bytes!(v, f64),
+            Storage::F32(v) => bytes!(v, f32),
+            Storage::F16(v) => bytes!(v, f16),
+            Storage::BF16(v) => bytes!(v, bf16),
+            Storage::I64(v) => bytes!(v, i64),
+            Storage::I32(v) => bytes!(v, i32),
+            Storage::I16(v) => bytes!(v, i16),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ulpian_mining::files;
@@ -103,7 +104,7 @@ impl Plan {
         if cases == 0 {
             return Err(CampaignError::NoCases);
         }
-        let digests = read.into_iter().map(|path| Ok(InputFile { sha256: digest(&path)?, path }));
+        let digests = read.into_par_iter().map(|path| Ok(InputFile { sha256: digest(&path)?, path }));
         Ok(Plan {
             source,
             cases,
@@ -121,12 +122,12 @@ impl Plan {
     /// # Errors
     /// [`CampaignError::Changed`], or [`CampaignError::Io`] where one cannot be read.
     pub fn check_files(&self) -> Result<(), CampaignError> {
-        for file in &self.files {
+        self.files.par_iter().try_for_each(|file| {
             if digest(&file.path)? != file.sha256 {
                 return Err(CampaignError::Changed(file.path.clone()));
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Reads what the inputs are generated from; `None` where the cases are files.

@@ -24,9 +24,9 @@ use crate::Executors;
 use crate::pipeline;
 
 /// How many small cases may be under way at a time.
-const UNDER_WAY: usize = 8;
+const UNDER_WAY: usize = 64;
 /// Elements of a case, results included, for which it counts as one more small case.
-const SMALL: usize = 1 << 21;
+const SMALL: usize = 1 << 18;
 
 /// What is told while a campaign runs.
 pub trait Watch {

@@ -4,20 +4,25 @@
 //! Radii, by the mean value theorem: |gelu'(x)| = |Phi(x) + x phi(x)| <= 1.25 anywhere, and at most Q(t) + t phi(t) <=
 //! phi(t) (t + 1.2534) for x = -t < 0, where phi grows by at most exp(t r) within the ball. The tanh form has
 //! y' = s + 2 x z' s (1 - s), s = 1 / (1 + exp(-2 z)), and s (1 - s) grow by at most exp(2 z' r) each.
+//! Wide balls: max(x, 0) - H(|x|) in float64 ([`crate::fast::gelu`]) of the high part alone, whose |x|^2 is rounded: u |x|^2 more than
+//! there, or 2 u s. The derivative's bound is that above, with phi(t) <= min(0.4, Q(t) (t + 1 / t)) and Q = H / t (Mills), or that of the
+//! tanh form with s (1 - s) <= H / t; a radius takes the low part in.
 //! Special values: unknown beyond the ranges below. For x >= 36, x - x 2^-900 <= gelu(x) <= x.
 
 use ulpian_spec::ops::GeluApproximate;
 use ulpian_spec::ops::gelu::Gelu;
 
+use super::Width;
 use super::ball::{Ball, UP};
 use super::constants::{FRACTION_BITS, pi, sqrt, to_dd};
 use super::exp::{self, ExpTable, exp_ball};
 use super::normal::{self, LIMIT, NormalTable, upper_tail};
 use super::tensor::Balls;
 use crate::dd::Dd;
+use crate::fast::gelu::{Erf, Tail, Tanh};
 use crate::round::exp2i;
 
-pub(super) fn evaluate(args: &Gelu<&Balls>) -> Balls {
+pub(super) fn evaluate(args: &Gelu<&Balls>, width: Width) -> Balls {
     let x = args.input;
     let exp = &*exp::TABLE;
     match args.approximate {
@@ -26,7 +31,11 @@ pub(super) fn evaluate(args: &Gelu<&Balls>) -> Balls {
             Balls::generate(
                 x.shape(),
                 #[inline(always)]
-                |i| gelu(normal, exp, x.get(i)),
+                |i| {
+                    let x = x.get(i);
+                    let quick = if width == Width::Wide { wide::<Erf>(x) } else { None };
+                    quick.unwrap_or_else(|| gelu(normal, exp, x))
+                },
             )
         }
         GeluApproximate::Tanh => {
@@ -34,11 +43,75 @@ pub(super) fn evaluate(args: &Gelu<&Balls>) -> Balls {
             Balls::generate(
                 x.shape(),
                 #[inline(always)]
-                |i| gelu_tanh(&constants, exp, x.get(i)),
+                |i| {
+                    let x = x.get(i);
+                    let quick = if width == Width::Wide { wide::<Tanh>(x) } else { None };
+                    quick.unwrap_or_else(|| gelu_tanh(&constants, exp, x))
+                },
             )
         }
     }
 }
+
+/// One of the two forms.
+trait Form: Tail {
+    /// At least what is to be added to the relative error of H(a).
+    fn more(a: f64) -> f64;
+
+    /// At least |y'| within `spread` of x, where H(|x|) is at most `h`; `None` where the ball is too wide for that.
+    fn slope(x: f64, h: f64, spread: f64) -> Option<f64>;
+}
+
+impl Form for Erf {
+    #[inline(always)]
+    fn more(a: f64) -> f64 {
+        a * a * (f64::EPSILON / 2.0)
+    }
+
+    #[inline(always)]
+    fn slope(x: f64, h: f64, spread: f64) -> Option<f64> {
+        let t = x.abs();
+        let density = (h * (1.0 + 1.0 / (t * t))).min(0.4);
+        let below = density * 1.01 * (t + spread + 1.26);
+        (spread * (1.0 + t) <= 1.0 / 1024.0).then_some(if x < 0.0 { below } else { 1.25 })
+    }
+}
+
+impl Form for Tanh {
+    #[inline(always)]
+    fn more(a: f64) -> f64 {
+        a * (1.0 + a * a) * f64::EPSILON
+    }
+
+    #[inline(always)]
+    fn slope(x: f64, h: f64, spread: f64) -> Option<f64> {
+        let reach = x.abs() + spread;
+        let slope = 1.5958 * (1.0 + 0.134146 * reach * reach);
+        let tail = h / x.abs();
+        let (sigmoid, complement) = if x < 0.0 { (tail, 1.0) } else { (1.0, tail) };
+        let derivative = 1.01 * sigmoid * (1.0 + 1.01 * reach * slope * complement);
+        (spread * slope <= 1.0 / 1024.0).then_some(derivative)
+    }
+}
+
+/// In float64, where |x| is neither tiny nor cut.
+#[inline(always)]
+fn wide<F: Form>(x: Ball) -> Option<Ball> {
+    let (high, size) = (x.center.hi, x.center.hi.abs());
+    if !(size >= TINIEST && size <= F::TOP) {
+        return None;
+    }
+    let (h, relative) = F::tail(size);
+    let most = h * 1.001;
+    let spread = (x.center.lo.abs() + x.radius) * UP;
+    let slope = F::slope(high, most, spread)?;
+    let positive = high.max(0.0);
+    let own = most * (relative + F::more(size)) + positive * (f64::EPSILON / 2.0);
+    Some(Ball { center: Dd::new(positive - h), radius: (own + slope * spread) * UP }.checked())
+}
+
+/// Squares of numbers from here on are normal.
+const TINIEST: f64 = f64::from_bits((1023 - 500) << 52);
 
 #[inline(always)]
 fn gelu(normal: &NormalTable, exp: &ExpTable, x: Ball) -> Ball {

@@ -45,7 +45,7 @@ use ulpian_spec::{Op, TensorType};
 pub(crate) use ball::Ball;
 pub(crate) use tensor::Balls;
 
-/// How wide the balls of sums of products may be.
+/// How wide the balls of sums of products and of gelu may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Width {
     /// Some 2^-100 of the terms.
@@ -72,7 +72,7 @@ pub(crate) fn evaluate(op: &Op<&Balls>, types: &[TensorType], width: Width) -> O
         Op::Div(args) => vec![div::evaluate(args, shape)],
         Op::Dropout(args) => vec![dropout::evaluate(args)?],
         Op::Flatten(args) => vec![flatten::evaluate(args, shape)],
-        Op::Gelu(args) => vec![gelu::evaluate(args)],
+        Op::Gelu(args) => vec![gelu::evaluate(args, width)],
         Op::LayerNorm(args) => vec![layer_norm::evaluate(args)],
         Op::Linear(args) => vec![linear::evaluate(args, shape, width)],
         Op::Matmul(args) => vec![matmul::evaluate(args, shape, width)],

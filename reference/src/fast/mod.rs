@@ -20,7 +20,7 @@ pub(crate) mod conv2d;
 mod decide;
 mod div;
 mod expansion;
-mod gelu;
+pub(crate) mod gelu;
 pub(crate) mod gemm;
 mod layer_norm;
 mod matmul;
