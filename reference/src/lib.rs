@@ -64,7 +64,7 @@
 //!
 //! Three layers answer, cheapest first, element by element:
 //! - `fast`: single ops over exact inputs, in float64 with a proved radius;
-//! - `balls`: chains, in double-double with a float64 radius;
+//! - `balls`: chains, in double-double with a float64 radius, or in float64 where wide enclosures will do ([`enclose_real`]);
 //! - `exact`: any element of any chain in arbitrary precision, until its rounding is unique. It is the definition of
 //!   every op's meaning, special values included; the other two only save time.
 //!

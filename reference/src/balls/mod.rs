@@ -5,6 +5,8 @@
 //! with its formula, how radii go through it, and the bound of its own rounding. At about 2^-100 a step, seven ops and an
 //! amplification of 1e5 leave more than 40 bits beyond float32's 24.
 //!
+//! Where only results of 32 or 16 bits are measured, sums of products and gelu may be wider ([`Width::Wide`]), in a fraction of the time.
+//!
 //! Where no finite ball can be given (NaN, infinities, overflow, division by a ball that holds zero, a choice that the balls
 //! leave open) the element is unknown, and so is what depends on it; the exact evaluator decides such elements, and the
 //! driver puts its answer back ([`Balls::set`]), so that an unknown element does not spread.
