@@ -174,7 +174,7 @@ pub(crate) fn is_exact(enclosure: &Enclosure) -> bool {
 }
 
 /// Elements that one task of [`round_balls`] rounds.
-const CHUNK: usize = 1 << 12;
+const CHUNK: usize = 1 << 14;
 
 /// Stores the rounding of every ball that has one, and returns the positions of the others.
 fn round_balls(dtype: DType, balls: &Balls, negative: bool, value: &mut Storage) -> Vec<usize> {

@@ -29,7 +29,7 @@ const UNDER_WAY: usize = 64;
 const SMALL: usize = 1 << 18;
 
 /// What is told while a campaign runs.
-pub trait Watch {
+pub trait Watch: Send {
     /// `executor` is about to run on the case of this name.
     fn hears(&mut self, case: &str, executor: &ExecutorId);
 
@@ -199,11 +199,18 @@ fn hear(
 fn know(unknown: Receiver<(usize, Arc<Case>)>, to_judge: Sender<News>) {
     for (number, case) in unknown {
         // A panic is a bug in Ulpian; it costs this case alone.
-        let truth = catch_unwind(AssertUnwindSafe(|| Hearing::new(&case, &Settings::default()))).ok();
+        let truth = || catch_unwind(AssertUnwindSafe(|| Hearing::new(&case, &Settings::default()))).ok();
+        let truth = among_workers(truth);
         if to_judge.send(News::Known(number, truth)).is_err() {
             return;
         }
     }
+}
+
+/// Calls `f` on a thread of rayon's pool: parts that it shares out are then taken up by idle threads of the pool, where a thread
+/// outside of it would sleep at each of them until it is woken.
+fn among_workers<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    rayon::scope(|_| f())
 }
 
 /// Writes whatever has come since the last time, in one transaction.
@@ -301,7 +308,7 @@ impl Bench<'_, '_> {
     fn first(&mut self, last: &mut Instant, watch: &mut dyn Watch) -> bool {
         let Some(UnderWay { made, truth, said }) = self.under_way.pop_front() else { return true };
         let weight = made.weight;
-        let (mut rows, facts) = self.judge(made, truth.flatten(), said.flatten(), watch);
+        let (mut rows, facts) = among_workers(|| self.judge(made, truth.flatten(), said.flatten(), watch));
         // By the clock: cases that are under way together share it.
         rows.seconds = last.elapsed().as_secs_f64();
         *last = Instant::now();

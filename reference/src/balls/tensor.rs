@@ -8,7 +8,7 @@ use super::ball::Ball;
 use crate::dd::Dd;
 
 /// Elements that one task fills at a time.
-const BLOCK: usize = 4096;
+const BLOCK: usize = 1 << 14;
 
 /// A dense, row-major tensor of balls.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use ulpian_spec::{Enclosure, OpKind};
 
 use super::layer_norm::{Affine, Group, Normalised};
 use super::operand::Axis;
-use super::parts::{by_element, by_run, put};
+use super::parts::{From, by_element, by_run, each};
 use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
@@ -33,28 +33,33 @@ pub(super) fn levels(args: &BatchNorm<&Operand<'_>>, truth: &[Arc<Enclosure>]) -
     let (running_mean, running_var) = (Affine::of(args.running_mean, 0.0), Affine::of(args.running_var, 1.0));
 
     if !args.training {
-        let [worst, scale] = by_run(y.len(), inner, |plane, at, mut part| {
+        let own = [From::Each(&y.center), From::Each(input), From::or_zero(error)];
+        let [worst, scale] = by_run(y.len(), inner, |plane, at, part| {
             let c = plane % channels;
             let (mu, var, g, b) = (running_mean.at(c), running_var.at(c), weight.at(c), bias.at(c));
             let spread = var.0 + args.eps;
             let r = 1.0 / spread.sqrt();
             let size = g.0.abs() * r;
-            for k in 0..part[0].len() {
-                let (value, dx) = (y.center[at + k], error.map_or(0.0, |e| e[at + k]));
-                if !r.is_finite() || !value.is_finite() {
-                    let worst = if value.is_finite() { f64::INFINITY } else { 0.0 };
-                    put(&mut part, k, [worst, f64::INFINITY]);
-                    continue;
-                }
-                let centred = (value - b.0).abs();
-                let carried = size * (dx + mu.1)
-                    + centred * 0.5 * var.1 / spread
-                    + b.1
-                    + g.1 * centred / g.0.abs().max(f64::MIN_POSITIVE);
-                let worst = 6.0 * a.u * centred + a.u * (b.0.abs() + value.abs()) + carried + 4.0 * a.eta;
-                let scale = size * (input[at + k].abs() + mu.0.abs()) + b.0.abs();
-                put(&mut part, k, [a.stored(value, worst), scale]);
-            }
+            let count = part[0].len();
+            each(
+                own.map(|from| from.part(at, count)),
+                part,
+                #[inline(always)]
+                |[value, x, dx]| {
+                    if !r.is_finite() || !value.is_finite() {
+                        let worst = if value.is_finite() { f64::INFINITY } else { 0.0 };
+                        return [worst, f64::INFINITY];
+                    }
+                    let centred = (value - b.0).abs();
+                    let carried = size * (dx + mu.1)
+                        + centred * 0.5 * var.1 / spread
+                        + b.1
+                        + g.1 * centred / g.0.abs().max(f64::MIN_POSITIVE);
+                    let worst = 6.0 * a.u * centred + a.u * (b.0.abs() + value.abs()) + carried + 4.0 * a.eta;
+                    let scale = size * (x.abs() + mu.0.abs()) + b.0.abs();
+                    [a.stored(value, worst), scale]
+                },
+            );
         });
         return vec![Levels::plain(worst, scale)];
     }
@@ -68,14 +73,13 @@ pub(super) fn levels(args: &BatchNorm<&Operand<'_>>, truth: &[Arc<Enclosure>]) -
         })
         .collect();
     let normalised: Vec<Normalised> = groups.iter().map(|g| g.normalised(&a, args.eps)).collect();
-    let [worst, usual, scale] = by_run(y.len(), inner, |plane, at, mut part| {
+    let own = [From::Each(input), From::or_zero(error), From::Each(&y.center)];
+    let [worst, usual, scale] = by_run(y.len(), inner, |plane, at, part| {
         let c = plane % channels;
-        let (g, b) = (weight.at(c), bias.at(c));
-        for k in 0..part[0].len() {
-            let i = at + k;
-            let x = (input[i], error.map_or(0.0, |e| e[i]));
-            put(&mut part, k, normalised[c].element(x, g, b, y.center[i]));
-        }
+        let [g, dg, b, db] = [weight.at(c).0, weight.at(c).1, bias.at(c).0, bias.at(c).1].map(From::All);
+        let count = part[0].len();
+        let [x, dx, y] = own.map(|from| from.part(at, count));
+        normalised[c].elements([x, dx, g, dg, b, db, y], part);
     });
     let terms = ((axis.outer * inner) as f64).max(1.0);
     let mut all = vec![Levels { worst, usual: Some(usual), scale, terms }];

@@ -9,7 +9,7 @@ use ulpian_spec::ops::GeluApproximate;
 use ulpian_spec::ops::gelu::Gelu;
 use ulpian_spec::{Enclosure, OpKind};
 
-use super::parts::by_element;
+use super::parts::{From, by_run, each};
 use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
@@ -24,17 +24,25 @@ pub(super) fn levels(args: &Gelu<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> Vec
     let y = &truth[0];
     let a = Arithmetic::of(y.value.dtype());
     let (input, error) = (&args.input.values[..], args.input.error.as_deref());
-    let [worst, scale] = by_element(y.len(), |i| {
-        let x = input[i];
-        let c = match args.approximate {
-            _ if x.is_nan() || x >= 0.0 => 2.0,
-            GeluApproximate::None => 2.0 + x * x,
-            GeluApproximate::Tanh => 1.0 + 2.0 * x.abs() * 0.798 * (1.0 + 0.134_145 * x * x),
-        };
-        let scale = c * y.center[i].abs();
-        // |gelu'| stays below 1.13 for both forms.
-        let carried = 1.13 * error.map_or(0.0, |e| e[i]);
-        [a.stored(y.center[i], 4.0 * a.u * scale + 2.0 * a.eta + carried), scale]
+    let from = [From::Each(&y.center), From::Each(input), From::or_zero(error)];
+    let [worst, scale] = by_run(y.len(), usize::MAX, |_, at, part| {
+        let count = part[0].len();
+        each(
+            from.map(|from| from.part(at, count)),
+            part,
+            #[inline(always)]
+            |[y, x, error]| {
+                let c = match args.approximate {
+                    _ if x.is_nan() || x >= 0.0 => 2.0,
+                    GeluApproximate::None => 2.0 + x * x,
+                    GeluApproximate::Tanh => 1.0 + 2.0 * x.abs() * 0.798 * (1.0 + 0.134_145 * x * x),
+                };
+                let scale = c * y.abs();
+                // |gelu'| stays below 1.13 for both forms.
+                let carried = 1.13 * error;
+                [a.stored(y, 4.0 * a.u * scale + 2.0 * a.eta + carried), scale]
+            },
+        );
     });
     vec![Levels::plain(worst, scale)]
 }

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use ulpian_spec::ops::layer_norm::LayerNorm;
 use ulpian_spec::{Enclosure, OpKind};
 
-use super::parts::{by_run, put};
+use super::parts::{From, by_run, each};
 use super::{Arithmetic, Levels, Operand, Row};
 
 pub(super) const ROW: Row = Row {
@@ -106,9 +106,19 @@ pub(super) struct Normalised {
 }
 
 impl Normalised {
+    /// worst, usual and scale of elements: values, weights and biases, each with their errors, and results.
+    pub(super) fn elements(&self, from: [From<'_>; 7], to: [&mut [f64]; 3]) {
+        each(
+            from,
+            to,
+            #[inline(always)]
+            |[x, dx, g, dg, b, db, y]| self.element((x, dx), (g, dg), (b, db), y),
+        );
+    }
+
     /// worst, usual and scale of an element with value `x` (error `dx`), weight `g` and bias `b`, whose result is `y`.
-    #[inline]
-    pub(super) fn element(&self, x: (f64, f64), g: (f64, f64), b: (f64, f64), y: f64) -> [f64; 3] {
+    #[inline(always)]
+    fn element(&self, x: (f64, f64), g: (f64, f64), b: (f64, f64), y: f64) -> [f64; 3] {
         let (a, r) = (&self.a, self.r);
         if !r.is_finite() || !y.is_finite() {
             let worst = if y.is_finite() { f64::INFINITY } else { 0.0 };
@@ -142,12 +152,13 @@ pub(super) fn levels(args: &LayerNorm<&Operand<'_>>, truth: &[Arc<Enclosure>]) -
         })
         .collect();
     let (weight, bias) = (Affine::of(args.weight, 1.0), Affine::of(args.bias, 0.0));
-    let [worst, usual, scale] = by_run(y.len(), size, |row, at, mut part| {
-        for k in 0..part[0].len() {
-            let (i, j) = (at + k, at + k - row * size);
-            let x = (input[i], error.map_or(0.0, |e| e[i]));
-            put(&mut part, k, rows[row].element(x, weight.at(j), bias.at(j), y.center[i]));
-        }
+    let own = [From::Each(input), From::or_zero(error), From::Each(&y.center)];
+    let [worst, usual, scale] = by_run(y.len(), size, |row, at, part| {
+        let count = part[0].len();
+        let [x, dx, y] = own.map(|from| from.part(at, count));
+        let [g, dg] = weight.all().map(|from| from.part(at - row * size, count));
+        let [b, db] = bias.all().map(|from| from.part(at - row * size, count));
+        rows[row].elements([x, dx, g, dg, b, db, y], part);
     });
     vec![Levels { worst, usual: Some(usual), scale, terms: (size as f64).max(1.0) }]
 }
@@ -162,6 +173,14 @@ impl<'a> Affine<'a> {
     /// `operand`, in its absence exactly `default` everywhere.
     pub(super) fn of(operand: Option<&'a Operand<'_>>, default: f64) -> Affine<'a> {
         Affine { operand: operand.map(|t| (&t.values[..], t.error.as_deref())), default }
+    }
+
+    /// Values and the bounds on their errors.
+    pub(super) fn all(&self) -> [From<'a>; 2] {
+        match self.operand {
+            Some((values, errors)) => [From::Each(values), From::or_zero(errors)],
+            None => [From::All(self.default), From::All(0.0)],
+        }
     }
 
     /// The value of element `i` and the bound on its error.

@@ -16,17 +16,21 @@ pub(super) const ROW: Row = Row {
 };
 
 pub(super) fn levels(args: &Mul<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> Vec<Levels> {
-    let y = &truth[0];
-    let a = Arithmetic::of(y.value.dtype());
-    let pair = Pair::new(&a, args.input, args.other, y.value.shape());
-    let [worst, scale] = pair.each(y.len(), |i, x, b| {
-        if a.out.is_none() {
-            return [0.0, y.center[i].abs()];
-        }
-        let (dx, db) = (x.converted + x.error, b.converted + b.error);
-        let before = x.value.abs() * db + b.value.abs() * dx + dx * db;
-        let worst = before + a.u * (y.center[i].abs() + before) + a.eta;
-        [a.stored(y.center[i], worst), y.center[i].abs()]
-    });
+    let result = &truth[0];
+    let a = Arithmetic::of(result.value.dtype());
+    let pair = Pair::new(&a, args.input, args.other, result.value.shape());
+    let [worst, scale] = pair.each(
+        &result.center,
+        #[inline(always)]
+        |y, x, b| {
+            if a.out.is_none() {
+                return [0.0, y.abs()];
+            }
+            let (dx, db) = (x.converted + x.error, b.converted + b.error);
+            let before = x.value.abs() * db + b.value.abs() * dx + dx * db;
+            let worst = before + a.u * (y.abs() + before) + a.eta;
+            [a.stored(y, worst), y.abs()]
+        },
+    );
     vec![Levels::plain(worst, scale)]
 }

@@ -6,7 +6,7 @@ use ulpian_spec::ops::TensorOrScalar;
 use ulpian_spec::{DType, HostTensor};
 
 use super::Arithmetic;
-use super::parts::{by_run, put};
+use super::parts::{From, by_run, each, put};
 
 /// A tensor operand of a call whose bound is asked for.
 #[derive(Debug, Clone)]
@@ -133,6 +133,18 @@ impl<'a> Side<'a> {
         }
     }
 
+    /// Values, errors and errors of conversion along a run, where they lie there as they are.
+    fn run(&self, run: &Run, count: usize) -> Option<[From<'_>; 3]> {
+        if run.step == 0 {
+            let Element { value, error, converted } = self.element(run.at);
+            return Some([From::All(value), From::All(error), From::All(converted)]);
+        }
+        (run.step == 1 && self.converts.is_none()).then(|| {
+            let errors = From::or_zero(self.error);
+            [From::Each(&self.values), errors, From::All(0.0)].map(|from| from.part(run.at, count))
+        })
+    }
+
     #[inline(always)]
     fn element(&self, at: usize) -> Element {
         let value = self.values[at];
@@ -164,23 +176,40 @@ impl<'a> Pair<'a> {
         Pair([Side::tensor(a, left, out), right])
     }
 
-    /// The figures of `len` results, each from its position and its operands' elements.
+    /// The figures of all results, whose exact values are `y`, each from its own and its operands' elements. `figures` must be
+    /// `#[inline(always)]`.
     pub(super) fn each<const N: usize>(
         &self,
-        len: usize,
-        figures: impl Fn(usize, Element, Element) -> [f64; N] + Sync,
+        y: &[f64],
+        figures: impl Fn(f64, Element, Element) -> [f64; N] + Sync,
     ) -> [Vec<f64>; N] {
         let [left, right] = &self.0;
-        by_run(len, usize::MAX, |_, start, mut part: [&mut [f64]; N]| {
+        by_run(y.len(), usize::MAX, |_, start, mut part: [&mut [f64]; N]| {
             let (mut done, all) = (0, part.first().map_or(0, |p| p.len()));
             while done < all {
                 let (l, r) = (left.at.run(start + done), right.at.run(start + done));
                 let count = l.len.min(r.len).min(all - done);
+                if let (Some([lv, le, lc]), Some([rv, re, rc])) = (left.run(&l, count), right.run(&r, count))
+                {
+                    let y = From::Each(&y[start + done..][..count]);
+                    let part = part.each_mut().map(|slice| &mut slice[done..done + count]);
+                    each(
+                        [y, lv, le, lc, rv, re, rc],
+                        part,
+                        #[inline(always)]
+                        |[y, lv, le, lc, rv, re, rc]| {
+                            let left = Element { value: lv, error: le, converted: lc };
+                            figures(y, left, Element { value: rv, error: re, converted: rc })
+                        },
+                    );
+                    done += count;
+                    continue;
+                }
                 let (l_first, r_first) = (left.element(l.at), right.element(r.at));
                 for k in 0..count {
                     let x = if l.step == 0 { l_first } else { left.element(l.at + k * l.step) };
-                    let y = if r.step == 0 { r_first } else { right.element(r.at + k * r.step) };
-                    put(&mut part, done + k, figures(start + done + k, x, y));
+                    let other = if r.step == 0 { r_first } else { right.element(r.at + k * r.step) };
+                    put(&mut part, done + k, figures(y[start + done + k], x, other));
                 }
                 done += count;
             }

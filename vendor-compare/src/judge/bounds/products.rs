@@ -21,7 +21,7 @@ use ndarray::{ArrayView2, ArrayViewMut2, Axis, LinalgScalar};
 use rayon::prelude::*;
 use ulpian_spec::{DType, Enclosure};
 
-use super::parts::by_element;
+use super::parts::{From, by_run, each};
 use super::{Arithmetic, Levels, Operand};
 
 /// Terms that are summed in float32 at a time.
@@ -296,16 +296,24 @@ pub(super) fn figures(
     let gamma = a.gamma(terms + f64::from(u8::from(biased)));
     let sqrt = 4.0 * a.u * (terms + 1.0).sqrt();
     let underflow = terms * a.eta;
-    let [worst, usual] = by_element(y.len(), |i| {
-        let (y, scale) = (y.center[i], scale[i]);
-        let carried = carried.as_ref().map_or(0.0, |c| c[i]) * (1.0 + gamma);
-        if scale * (1.0 + gamma) >= a.max {
-            let worst = if y.is_finite() { f64::INFINITY } else { 0.0 };
-            return [worst, worst];
-        }
-        let worst = gamma * scale + underflow + carried;
-        let usual = (sqrt * scale + a.u * y.abs() + underflow + carried).min(worst);
-        [a.stored(y, worst), a.stored(y, usual)]
+    let from = [From::Each(&y.center), From::Each(&scale), From::or_zero(carried.as_deref())];
+    let [worst, usual] = by_run(y.len(), usize::MAX, |_, at, part| {
+        let count = part[0].len();
+        each(
+            from.map(|from| from.part(at, count)),
+            part,
+            #[inline(always)]
+            |[y, scale, carried]| {
+                let carried = carried * (1.0 + gamma);
+                if scale * (1.0 + gamma) >= a.max {
+                    let worst = if y.is_finite() { f64::INFINITY } else { 0.0 };
+                    return [worst, worst];
+                }
+                let worst = gamma * scale + underflow + carried;
+                let usual = (sqrt * scale + a.u * y.abs() + underflow + carried).min(worst);
+                [a.stored(y, worst), a.stored(y, usual)]
+            },
+        );
     });
     Levels { worst, usual: Some(usual), scale, terms }
 }

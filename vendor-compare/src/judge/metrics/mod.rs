@@ -21,7 +21,7 @@ use ulpian_spec::{Enclosure, HostTensor};
 use element::Comparison;
 
 /// Elements a task of the parallel pass handles.
-const CHUNK: usize = 1 << 13;
+const CHUNK: usize = 1 << 15;
 
 /// An element and a figure: the greatest seen so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
