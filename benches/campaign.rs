@@ -2,13 +2,13 @@
 //! `-- --patterns FILE --features DIR --count N` for cases made by `ulpian generate`.
 //!
 //! One side is `ulpian campaign run` over all cases with `torch:cpu` alone and no switches thrown: truth, bounds, replays, verdict
-//! and ledger. The other is `campaign_bare.py`: the same calls in the case's dtypes and in float64, compared. The two alternate,
+//! and ledger. The other is `campaign_bare.py`: the same calls in the case's dtypes and once in float64, compared. The two alternate,
 //! on the same files, with one number of threads. The limit is 1.3: a campaign may take at most 1.3 times the script's time.
 //!
 //! A second pair of runs over the first case alone stands for what each side does once, the starting of Python above all; it is
 //! taken off for the ratio without starting.
 //!
-//! `--executor E` (repeatable) hears others, for the cost of an execution; `--pairs N` (5 otherwise); `--ulpian FILE` times another
+//! `--executor E` (repeatable) has both sides hear others, of those the script knows; `--pairs N` (5 otherwise); `--ulpian FILE` times another
 //! build. `ULPIAN_PYTHON` names a Python with torch and safetensors (`python3` otherwise), `ULPIAN_BENCH_THREADS` the threads of
 //! both sides (all of the machine's otherwise).
 
@@ -77,8 +77,8 @@ fn main() {
         let row = [
             campaign(&ulpian, &args.executors, &cases, dir.path()),
             campaign(&ulpian, &args.executors, &first, dir.path()),
-            script(&cases),
-            script(&first),
+            script(&cases, &args.executors),
+            script(&first, &args.executors),
         ];
         print(&row);
         all.push(row);
@@ -146,10 +146,10 @@ fn campaign(ulpian: &Path, executors: &[String], cases: &Path, dir: &Path) -> To
     timed(&mut command, &[0, 1, 4])
 }
 
-fn script(cases: &Path) -> Took {
+fn script(cases: &Path, executors: &[String]) -> Took {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/campaign_bare.py");
     let python = std::env::var_os("ULPIAN_PYTHON").unwrap_or_else(|| "python3".into());
-    timed(Command::new(python).arg(script).arg(cases), &[0])
+    timed(Command::new(python).arg(script).arg(cases).args(executors), &[0])
 }
 
 fn timed(command: &mut Command, codes: &[i32]) -> Took {

@@ -1,14 +1,16 @@
 """The script that `campaign.rs` is measured against: what somebody would write who has no Ulpian.
 
-    python campaign_bare.py FOLDER [COUNT]
+    python campaign_bare.py FOLDER [EXECUTOR ...]
 
-Reads the first COUNT cases of a folder as `ulpian generate` writes them, runs every call in the dtypes of the case and in
-float64, and compares the results: largest difference, and `torch.allclose`. Torch's own number of threads
+Reads the cases of a folder as `ulpian generate` writes them, runs every call in float64 and, under each executor's switches
+(`torch:cpu` alone otherwise), in the dtypes of the case, and compares the results: largest difference, and `torch.allclose`.
+Of executors it knows `torch:cpu`, `?mkldnn=off`, `?layout=channels_last` and `?threads=1`. Torch's own number of threads
 (`OMP_NUM_THREADS` sets it). Prints a line for each case whose results are not close, and a count.
 """
 
 import json
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -49,6 +51,39 @@ def double(value):
     return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
+def same(value):
+    return value
+
+
+def channels_last(value):
+    dense = isinstance(value, torch.Tensor) and value.dim() == 4
+    return value.contiguous(memory_format=torch.channels_last) if dense else value
+
+
+@contextmanager
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def nothing():
+    yield
+
+
+# What is switched, and what is done to tensors.
+EXECUTORS = {
+    "torch:cpu": (nothing, same),
+    "torch:cpu?mkldnn=off": (lambda: torch.backends.mkldnn.flags(enabled=False), same),
+    "torch:cpu?layout=channels_last": (nothing, channels_last),
+    "torch:cpu?threads=1": (one_thread, same),
+}
+
+
 def run(nodes, tensors, convert):
     """Every node's first result, by name."""
     results = {}
@@ -66,21 +101,24 @@ def run(nodes, tensors, convert):
     return results
 
 
-def main(folder, count=None):
-    files = sorted(Path(folder).glob("*.json"))[: int(count) if count else None]
+def main(folder, *executors):
+    files = sorted(Path(folder).glob("*.json"))
     apart = 0
     with torch.no_grad():
         for file in files:
             case = json.loads(file.read_text())
             tensors = load_file(file.parent / case["tensors"])
-            got = run(case["nodes"], tensors, lambda value: value)
             wanted = run(case["nodes"], tensors, double)
-            for name, expected in wanted.items():
-                actual = got[name].double()
-                worst = (actual - expected).abs().max().item()
-                if not torch.allclose(actual, expected, rtol=1e-4, atol=1e-5):
-                    apart += 1
-                    print(f"{case['name']}: {name}: {worst:.3g}")
+            for executor in executors or ["torch:cpu"]:
+                switch, convert = EXECUTORS[executor]
+                with switch():
+                    got = run(case["nodes"], tensors, convert)
+                for name, expected in wanted.items():
+                    actual = got[name].double()
+                    worst = (actual - expected).abs().max().item()
+                    if not torch.allclose(actual, expected, rtol=1e-4, atol=1e-5):
+                        apart += 1
+                        print(f"{case['name']}: {executor}: {name}: {worst:.3g}")
     print(f"{len(files)} cases, {apart} results apart, {torch.get_num_threads()} threads")
 
 
