@@ -121,7 +121,7 @@ pub(super) fn levels(args: &Conv2d<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> V
         Windows { channels, kernel, plane, out, stride: args.stride.map(|s| s as usize), pad, dilation };
 
     let sizes = Sizes { windows, groups, filters: out_channels / groups, len: y.len() };
-    let (mut scale, carried) = match suits_single(y.value.dtype(), args.input, args.weight, k) {
+    let (mut scale, mut carried) = match suits_single(y.value.dtype(), args.input, args.weight, k) {
         Some(exact) => sums::<f32>(args, &sizes, exact),
         None => sums::<f64>(args, &sizes, false),
     };
@@ -131,6 +131,13 @@ pub(super) fn levels(args: &Conv2d<&Operand<'_>>, truth: &[Arc<Enclosure>]) -> V
             let b = bias.values[i % out_channels].abs();
             s.iter_mut().for_each(|s| *s += b);
         });
+        if let Some(errors) = &bias.error {
+            let carried = carried.get_or_insert_with(|| vec![0.0; y.len()]);
+            carried.par_chunks_mut(area).enumerate().for_each(|(i, carried)| {
+                let error = errors[i % out_channels];
+                carried.iter_mut().for_each(|c| *c += error);
+            });
+        }
     }
     vec![figures(y, scale, carried, k as f64, args.bias.is_some())]
 }
