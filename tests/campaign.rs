@@ -121,6 +121,8 @@ fn a_ledger_holds_every_case_with_all_criteria() {
     let lines: Vec<ExportedExecution> =
         exported("jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let table = exported("csv");
+    let to = run(&["campaign", "export", "--ledger", text(&ledger), "--format", "csv", "--out", "-"]);
+    assert_eq!(to.out, table, "- is standard output");
     let mut reader = csv::Reader::from_reader(table.as_bytes());
     let of_table: Vec<ExportedExecution> = reader.deserialize().map(Result::unwrap).collect();
     assert_eq!(lines, of_table);

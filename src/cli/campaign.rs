@@ -107,7 +107,7 @@ pub(crate) struct CampaignExport {
     /// Which rows
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = ExportRows::Executions)]
     pub(crate) rows: ExportRows,
-    /// The file to write [default: standard output]
+    /// The file to write, or - for standard output [default: -]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }

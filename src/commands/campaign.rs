@@ -127,7 +127,16 @@ fn go_on(
     say_reasons(writer.ledger(), reporter)?;
     reporter.record(&summary)?;
     reporter.text(&report::campaign::summary(&summary));
-    Ok(code(&summary, plan))
+    let code = code(&summary, plan);
+    if summary.left == 0 && summary.found.fault > 0 {
+        let ledger = writer.ledger().file().display();
+        reporter.note(&format!(
+            "faults are named (exit code {}): `ulpian campaign findings --ledger {ledger} --out DIR` makes each small and writes a script \
+             that shows it, `ulpian report --ledger {ledger} --out DIR` a page of everything",
+            code as u8
+        ));
+    }
+    Ok(code)
 }
 
 /// The executors under the plan's seed and timeout.
@@ -347,7 +356,7 @@ fn export(args: &cli::CampaignExport, reporter: &mut Reporter) -> Result<Exit, F
             verdicts.into_iter().flat_map(|(_, line)| format!("{line}\n").into_bytes()).collect()
         }
     };
-    match &args.out {
+    match args.out.as_deref().filter(|out| *out != Path::new("-")) {
         None => reporter.raw(&bytes),
         Some(out) => {
             let write = |staged: &Path| std::fs::write(staged, &bytes);
