@@ -95,9 +95,6 @@ pub fn compare(truth: &Tensor, got: &Enclosure, what: &dyn Fn() -> String) -> Ta
             }
         }
     }
-    if tally.undecided > 0 {
-        eprintln!("undecided {:?}: {}", got.undecided, what());
-    }
     tally
 }
 
