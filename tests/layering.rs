@@ -8,9 +8,13 @@ use cargo_metadata::{Metadata, MetadataCommand, Package};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("ulpian-spec", &[]),
     ("ulpian-reference", &["ulpian-spec"]),
+    ("ulpian-kernels", &["ulpian-spec"]),
     ("ulpian-mining", &["ulpian-spec"]),
     ("ulpian-vendor-compare", &["ulpian-spec", "ulpian-reference"]),
-    ("ulpian", &["ulpian-spec", "ulpian-reference", "ulpian-mining", "ulpian-vendor-compare"]),
+    (
+        "ulpian",
+        &["ulpian-spec", "ulpian-reference", "ulpian-kernels", "ulpian-mining", "ulpian-vendor-compare"],
+    ),
 ];
 
 /// Who alone may use these foreign crates: each crate of ours has one foreign world.
@@ -27,6 +31,8 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("core-math", &["ulpian-reference"]),
     // The judge's bounds are matrix products of magnitudes.
     ("ndarray", &["ulpian-reference", "ulpian-vendor-compare"]),
+    ("cudarc", &["ulpian-kernels"]),
+    ("libloading", &["ulpian-kernels"]),
     ("safetensors", &["ulpian-spec"]),
     ("zstd", &["ulpian-mining"]),
 ];

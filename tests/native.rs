@@ -13,8 +13,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use calls::{Calls, Values};
-use launch::Launch;
 use serde::Deserialize;
+use ulpian_kernels::Launch;
 use ulpian_reference::{Settings, replay};
 use ulpian_spec::case::CaseBuilder;
 use ulpian_spec::{DType, ExecutorId, HostTensor, Op, OpKind, Outcome, Run, Storage, ValueRef};
@@ -67,9 +67,10 @@ fn compile(source: &Path, program: &Path) {
 fn execute(program: &Path, calls: &[Op<HostTensor>]) -> Vec<Vec<HostTensor>> {
     let folder = program.parent().expect("in a folder");
     let (input, output) = (folder.join("launches"), folder.join("results"));
-    let launches: Vec<Vec<Launch>> = calls.iter().map(|op| Launch::of(&op.as_ref())).collect();
+    let launches: Vec<Vec<Launch>> =
+        calls.iter().map(|op| Launch::of(&op.as_ref()).expect("the op has a native kernel")).collect();
     let mut file = Vec::new();
-    launches.iter().flatten().for_each(|launch| launch.write(&mut file));
+    launches.iter().flatten().for_each(|l| launch::write(l, &mut file));
     std::fs::write(&input, file).expect("a temporary file");
     let status = Command::new(program).args([&input, &output]).status().expect("the program starts");
     assert!(status.success(), "{} failed", program.display());

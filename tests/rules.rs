@@ -50,7 +50,7 @@ fn forbid(folder: &str, words: &[&str], excepted: &[&str], why: &str) {
     assert!(found.is_empty(), "{why}:\n{}", found.join("\n"));
 }
 
-const LIBRARIES: [&str; 4] = ["spec/src", "reference/src", "mining/src", "vendor-compare/src"];
+const LIBRARIES: [&str; 5] = ["spec/src", "reference/src", "kernels/src", "mining/src", "vendor-compare/src"];
 
 #[test]
 fn libraries_neither_print_nor_read_the_environment_nor_exit() {
