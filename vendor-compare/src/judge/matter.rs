@@ -226,6 +226,11 @@ impl Matter {
         self.trials.iter().find(|(_, t)| matches!(t, Trial::Ran { same_bits: true, .. })).map(|(e, _)| e)
     }
 
+    /// Do the bits change without oneDNN? Then it computed them, also where both make the same error.
+    fn without_onednn(&self, id: &ExecutorId) -> bool {
+        matches!(self.trial(id, "mkldnn=off"), Some(Trial::Ran { same_bits: false, .. }))
+    }
+
     /// Do the bits change without NNPACK?
     fn without_nnpack(&self, id: &ExecutorId) -> bool {
         matches!(self.trial(id, "nnpack=off"), Some(Trial::Ran { same_at_fault: false, .. }))
@@ -236,9 +241,7 @@ impl Matter {
         match Family::of(id) {
             Family::TorchCpu => {
                 // oneDNN first: it decides who computed; afterwards any switch that explains.
-                let changed =
-                    matches!(self.trial(id, "mkldnn=off"), Some(Trial::Ran { same_at_fault: false, .. }));
-                changed || self.without_nnpack(id) || self.vanishes_under(id).is_some()
+                self.without_onednn(id) || self.without_nnpack(id) || self.vanishes_under(id).is_some()
             }
             Family::TorchCuda => self.vanishes_under(id).is_some(),
             Family::Recorded => match self.same_bits_as() {
@@ -270,12 +273,10 @@ pub(super) enum Computed {
 /// Whose code it is, by executor and switches.
 pub(super) fn computed_by(matter: &Matter, id: &ExecutorId, kind: OpKind, dtype: DType) -> Computed {
     match Family::of(id) {
-        Family::TorchCpu => match matter.trial(id, "mkldnn=off") {
-            Some(Trial::Ran { same_at_fault: false, .. }) => Computed::OneDnn,
-            _ if matter.without_nnpack(id) => Computed::Nnpack,
-            _ if standing::has_blas(kind, dtype) => Computed::Blas,
-            _ => Computed::Framework,
-        },
+        Family::TorchCpu if matter.without_onednn(id) => Computed::OneDnn,
+        Family::TorchCpu if matter.without_nnpack(id) => Computed::Nnpack,
+        Family::TorchCpu if standing::has_blas(kind, dtype) => Computed::Blas,
+        Family::TorchCpu => Computed::Framework,
         Family::TorchCuda => match matter.trial(id, "cudnn=off") {
             Some(Trial::Ran { same_at_fault: false, .. }) => Computed::GpuLibrary,
             _ if super::bounds::row(kind).blas => Computed::GpuLibrary,
