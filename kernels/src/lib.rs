@@ -1,6 +1,6 @@
 //! The GPU, heard directly: Ulpian's own kernels (`cu/`), and NVIDIA's libraries without a framework between.
 //!
-//! Nothing of CUDA is needed to build this crate, or to run on a machine without it. [`probe`] finds the libraries before the
+//! Nothing of CUDA is needed to build this crate, or to run on a machine without it. The libraries are looked for before the
 //! first call. A native kernel is described by a [`Launch`], which holds what it is given and knows nothing of devices.
 //!
 //! An error that the driver calls sticky stays until the process ends; who wants to live on runs this crate in a process of its
