@@ -12,7 +12,7 @@ mod ops;
 
 pub use error::Error;
 pub use launch::{Launch, OPERANDS};
-pub use ops::{HEADER, source};
+pub use ops::{HEADERS, source};
 
 /// The source of a native kernel, `cu/<op>.cu`, with the name of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,8 +27,8 @@ pub(crate) fn launches(op: &Op<&HostTensor>, results: &[TensorType]) -> Option<V
     }
 }
 
-/// What all kernels include.
-pub const HEADER: Source = Source { file: "ieee.cuh", text: include_str!("../../cu/ieee.cuh") };
+/// What the kernels include.
+pub const HEADERS: &[Source] = &[Source { file: "ieee.cuh", text: include_str!("../../cu/ieee.cuh") }];
 
 /// The source of an op's native kernel, where it has one.
 pub fn source(op: OpKind) -> Option<Source> {
