@@ -117,6 +117,24 @@ fn the_judge_calls_no_executor() {
 }
 
 #[test]
+fn unsafe_code_stands_in_listed_files_and_says_why_it_is_sound() {
+    let listed = ["compiler.rs", "device.rs", "library.rs", "native.rs"];
+    for file in sources("kernels/src") {
+        let text = std::fs::read_to_string(&file).expect("the file is readable");
+        let name =
+            file.strip_prefix(root().join("kernels/src")).expect("within the crate").display().to_string();
+        let blocks = text.matches("unsafe {").count();
+        assert!(blocks == 0 || listed.contains(&name.as_str()), "{name} holds unsafe code and is not listed");
+        let reasons = text.matches("// SAFETY: ").count();
+        assert_eq!(blocks, reasons, "{name}: a block of unsafe code without its reason");
+    }
+    for name in listed {
+        let text = std::fs::read_to_string(root().join("kernels/src").join(name)).expect("a listed file");
+        assert!(text.contains("unsafe {"), "{name} is listed and holds no unsafe code");
+    }
+}
+
+#[test]
 fn nothing_is_left_unfinished() {
     for folder in ["src", "spec/src", "reference/src", "mining/src", "vendor-compare/src"] {
         forbid(
